@@ -48,6 +48,10 @@ async def assert_own(page: Page) -> None:
     assert page.errors == []
 
 
+SEARCH = "[...document.body.children].find(each => each.shadowRoot).shadowRoot"
+"""Where Zensical shows its search."""
+
+
 async def test_every_part_of_the_site_is_there_and_asks_nobody_else(site: str, browser: Browser) -> None:
     page = await browser.open(f"{site}/index.html")
     await assert_own(page)
@@ -67,12 +71,13 @@ async def test_every_part_of_the_site_is_there_and_asks_nobody_else(site: str, b
     ):
         fetched = f"fetch('/{address}').then(r => r.text()).then(t => new DOMParser().parseFromString(t, 'text/html'))"
         assert words in await page.eval(f"{fetched}.then(d => d.querySelector('article').textContent)"), address
-    await page.eval("document.querySelector('[data-md-component=search-query]').focus()")
+    await page.eval("document.querySelector('.md-search__button').click()")
+    await seen(page, f"{SEARCH}.querySelector('input')")
     await page.eval(
-        "(e => { e.value = 'terminationGracePeriodSeconds'; e.dispatchEvent(new Event('keyup', {bubbles: true})) })"
-        "(document.querySelector('[data-md-component=search-query]'))"
+        "(e => { e.value = 'terminationGracePeriodSeconds'; e.dispatchEvent(new Event('input', {bubbles: true})) })"
+        f"({SEARCH}.querySelector('input'))"
     )
-    await seen(page, "document.querySelector('.md-search-result__item a')")
+    await seen(page, f"/hook|grace/i.test({SEARCH}.querySelector('a[href]')?.innerText)")
     await assert_own(page)
 
 

@@ -31,7 +31,7 @@ BAD_TEXTS = {
     "unknown kind": ("apiVersion: v1\nkind: Pood\nmetadata: {name: a}\n", "<stdin>:2: document 1: kind: 'Pood'"),
     "a CronJob": (
         "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n",
-        "write what stands in its spec.jobTemplate as a Job",
+        "write its spec.jobTemplate as a Job",
     ),
     "unknown field": (
         json.dumps(pod("a", hostNetwrok=True)),
@@ -45,7 +45,7 @@ BAD_TEXTS = {
         "a second Pod 'same' (the first is at <stdin>:1): give it another name",
     ),
     "no Pod at all": (json.dumps(service("web")), "no Pod in the manifests (only Service)"),
-    "nothing": ("", "<stdin>: no object in it: it is empty"),
+    "nothing": ("", "<stdin>: no object found: the file is empty"),
     "a list that is no list": ("apiVersion: v1\nkind: List\nitems: 3\n", "items: must be a list of objects"),
 }
 
@@ -66,7 +66,7 @@ def test_missing_files_empty_directories_and_a_second_stdin_are_all_told_at_once
     text = "\n".join(lines(result))
     assert "/no/such/pod.yaml: No such file or directory" in text
     assert "no manifest in this directory: files must end in .yaml, .yml, .json" in text
-    assert "- (stdin) is there twice" in text
+    assert "- (stdin) is given twice" in text
 
 
 def test_files_directories_stdin_and_several_documents_make_one_run(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_pod_that_a_finalizer_holds_is_told_of_with_its_story(world: Any) -> N
     result = world("finalizer")
     assert result.status == 1
     assert "is still there" in result.err and "example.com/held" in result.err
-    assert "exit code 0 (Completed)" in result.out and "The object was not seen to go." in result.out
+    assert "exit code 0 (Completed)" in result.out and "The removal of the object was not seen." in result.out
 
 
 def test_a_pod_that_fills_the_disk_is_ended_and_told_of_like_any_other(world: Any) -> None:

@@ -270,7 +270,7 @@ def test_ctrl_c_at_every_stage(own: Place, detached: bool, stage: str, times: in
         assert not detached, "it came after all had been told"
     else:
         assert process.returncode in (130, -signal.SIGINT) and (
-            "Ctrl-C: tearing down the cluster" in err or "left at once" in err
+            "Ctrl-C: tearing down the cluster" in err or "stopped at once" in err
         ), err
     eventually(lambda: own.ok("status") == "no cluster is running: lastcall up starts one\n", "all is gone")
     own.assert_clean()

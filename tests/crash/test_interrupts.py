@@ -16,7 +16,7 @@ from waiting import eventually
 pytestmark = pytest.mark.real_kernel
 
 SAYS = "lastcall: Ctrl-C: tearing down the cluster"
-AT_ONCE = "lastcall: left at once; the kernel ends the cluster"
+AT_ONCE = "lastcall: stopped at once; the kernel ends the cluster"
 
 NEVER_READY = {"exec": {"command": ["false"]}, "periodSeconds": 1}
 DRAINS = "trap 'sleep 3; exit 0' TERM; while true; do sleep 0.05; done"

@@ -167,7 +167,7 @@ def assert_cluster_died(result: Result, stage: str, target: str) -> None:
     (story,) = stories(document).values()
     if stage != "teardown":  # there, what is left of the cluster may still bring it to its end
         assert story["gone"] is None
-    assert (story["gone"] is None) == ("The object was not seen to go." in story["notKnown"])
+    assert (story["gone"] is None) == ("The removal of the object was not seen." in story["notKnown"])
     if target != "init":  # nobody lives to record its death
         assert f"The cluster's {role} was killed by SIGKILL" in story.findings()["processDied"]
     if stage == "teardown":

@@ -237,7 +237,7 @@ def test_a_right_that_is_taken_away_is_told_with_the_fix_and_the_work_goes_on_wh
     cluster.real.kubectl("create", "namespace", "b")
     cluster.apply({("batch/v1", "Job", "once"): {"spec": JOB}}, "b")
     account = "system:serviceaccount:kube-system:job-controller"
-    told = f"{MISSING} of {account}: create pods in the namespace b. What needs it is tried again."
+    told = f"{MISSING} of {account}: create pods in the namespace b. lastcall retries what needs it."
     eventually(lambda: told in cluster.logs(), "the missing right is told", 60, pause=0.2, said=cluster.logs)
     assert "--serviceaccount=kube-system:job-controller" in cluster.logs()
     assert not cluster.items("pods", "-n", "b")

@@ -114,7 +114,7 @@ def test_a_user_that_may_not_impersonate_gets_that_right(real, asked):
     refused = ask(kubeconfig, "GET", "/version", None, asked)
     assert refused is not None
     told = forbidden_text(refused, refused.message, asked)
-    assert f"missing right of {user}: impersonate" in told
+    assert f"missing permission of {user}: impersonate" in told
     for command in told.splitlines()[2:]:
         run(real, command)
     assert ask(kubeconfig, "GET", "/version", None, asked) is None

@@ -138,9 +138,9 @@ def test_what_happens_while_the_connection_is_cut_comes_late_and_is_said_to(real
             return await traced(client, act)
 
     (ending,), notes = asyncio.run(scenario())
-    late = [each for each in ending.not_known if "is told late" in each]
-    assert any("no word of pods came" in each for each in late), ending.not_known
-    assert any("no word of pods came" in each for each in notes), notes
+    late = [each for each in ending.not_known if "shows what happened then too late" in each]
+    assert any("no news of pods arrived" in each for each in late), ending.not_known
+    assert any("no news of pods arrived" in each for each in notes), notes
     assert ending.outcome == "graceful" and ending.containers[0].exit.code == 3, "nothing of it was lost"
 
 
@@ -177,7 +177,7 @@ def test_a_pod_that_goes_while_the_history_is_compacted_is_said_not_to_have_been
         (told,), notes = asyncio.run(scenario())
     assert told.outcome == "unknown"
     assert "It went while the watch was interrupted: how its end went on was not seen." in told.not_known
-    assert any("the pods were not seen (the API server no longer had the history)" in each for each in notes), notes
+    assert any("the pods were not watched (the API server no longer had the history)" in each for each in notes), notes
     assert any("default/living went while the watch was interrupted" in each for each in notes), notes
 
 

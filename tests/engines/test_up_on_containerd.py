@@ -380,7 +380,7 @@ def test_a_second_cluster_on_the_same_runtime_is_refused(cluster: Cluster) -> No
             1,
             "no such file or directory; fix: start the runtime",
         ),
-        (("--container-runtime-endpoint=unix:///nowhere/x.sock", "--nodes=2"), 2, "a runtime is one node"),
+        (("--container-runtime-endpoint=unix:///nowhere/x.sock", "--nodes=2"), 2, "another runtime means one node"),
         (("--container-runtime-endpoint=unix:///nowhere/x.sock", "--egress"), 2, "--egress exclude each other"),
     ],
 )

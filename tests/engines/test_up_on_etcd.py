@@ -54,7 +54,7 @@ def test_a_cluster_lives_in_an_etcd_and_the_next_one_finds_what_it_left(tmp_path
         (("--etcd-servers=http://127.0.0.1:9",), 1, "etcd http://127.0.0.1:9: connection refused; fix: start it"),
         (("--etcd-servers=127.0.0.1:2379",), 2, "fix: write https://HOST:2379"),
         (("--etcd-servers=http://127.0.0.1:1", "--etcd-cafile=/x"), 2, "--etcd-cafile: is for https"),
-        (("--etcd-cafile=/x",), 2, "--etcd-cafile: is for --etcd-servers, which is not given"),
+        (("--etcd-cafile=/x",), 2, "--etcd-cafile: needs --etcd-servers"),
         (("--etcd-servers=https://127.0.0.1:1", "--etcd-certfile=/x"), 2, "--etcd-keyfile: is missing"),
         (("--etcd-servers=https://127.0.0.1:1", "--etcd-cafile=/nowhere"), 2, "/nowhere: No such file"),
         (("--etcd-servers=http://127.0.0.1:1", "--etcd-user=me"), 2, "--etcd-user: is not NAME:PASSWORD"),

@@ -221,7 +221,7 @@ def test_a_directory_that_configures_nothing_is_refused_before_anything_starts(t
         told = place.run("up", "--cni-conf-dir", str(tmp_path), "--cni-bin-dir", str(tmp_path))
         assert (told.status, 'failed to find plugin "nothing" in path' in told.err) == (2, True), told.err
         told = place.run("up", "--cni-bin-dir", str(tmp_path))
-        assert (told.status, "give that, too" in told.err) == (2, True), told.err
+        assert (told.status, "--cni-bin-dir needs --cni-conf-dir" in told.err) == (2, True), told.err
 
 
 def errors_of_detaching(place: Place, name: str) -> list[str]:

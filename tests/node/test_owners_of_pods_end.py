@@ -169,7 +169,7 @@ def test_a_pod_that_cannot_even_be_made_is_told_by_its_owners_events(result_of):
 def test_an_owner_that_wants_no_pod_is_an_error_that_says_so(result_of):
     result = result_of("nowhere")
     assert result.status == 1
-    assert "no Pod is left to end: DaemonSet default/nowhere wants none on the node" in result.err
+    assert "no Pod is left to end: DaemonSet default/nowhere needs no Pod on the node" in result.err
 
 
 def test_ctrl_c_while_an_owners_pods_start_ends_everything():

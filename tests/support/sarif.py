@@ -41,6 +41,7 @@ _RULE = _object(
     id=_TEXT,
     shortDescription=_MESSAGE,
     fullDescription=_MESSAGE,
+    helpUri={"type": "string", "pattern": "^https://"},
     help=_MESSAGE,
     defaultConfiguration=_object(level=_LEVEL),
 )

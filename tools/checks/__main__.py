@@ -13,6 +13,7 @@ from checks import (
     circles,
     commands,
     dead_names,
+    docstrings,
     documents,
     doors,
     evidence,
@@ -75,6 +76,7 @@ RULES = (
     Rule("many-attributes", sizes.many_attributes, "classes", 500),
     Rule("document-paths", documents.paths, "paths", 200),
     Rule("document-links", documents.links, "links", 20),
+    Rule("verbs", docstrings.verbs, "docstrings", 500),
 )
 """Every rule. The last number is the least that it must have looked at."""
 

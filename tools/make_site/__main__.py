@@ -1,10 +1,9 @@
 """`python -m make_site [FOLDER]`: builds the site into FOLDER, by default build/site.
 
-Fails where MkDocs warns (strict), where a link leads nowhere, and where something would come from another host.
-What MkDocs reads is beside it, in FOLDER-source.
+Fails where Zensical warns (strict), where a link leads nowhere, and where something would come from another host.
+What Zensical reads is beside it, in FOLDER-source: `mkdocs.yml` and plain Markdown, which MkDocs builds unchanged.
 """
 
-import os
 import shutil
 import subprocess
 import sys
@@ -29,7 +28,7 @@ CSS = """.played { width: 100%; height: 46rem; border: 1px solid var(--md-defaul
 .md-copyright, .md-copyright a { color: #d0d0d0 !important; }
 @media print { .played { display: none; } }
 """
-JS = """// What Material leaves unnamed, and what scrolls can be reached by keyboard.
+JS = """// What the theme leaves unnamed, and what scrolls can be reached by keyboard.
 document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
 const reach = (code) => { if (code.tabIndex < 0) code.tabIndex = 0; };
 for (const code of document.querySelectorAll("pre > code, .md-typeset__scrollwrap")) {
@@ -58,7 +57,7 @@ REFERENCE = {
 
 
 def source(work: Path) -> None:
-    """Everything that MkDocs reads."""
+    """Write the files that Zensical reads."""
     shutil.rmtree(work, ignore_errors=True)
     places = {**pages.documents(), **pages.files()}
     if left := pages.missing_guides(pages.documents()):
@@ -85,7 +84,7 @@ def source(work: Path) -> None:
 
 
 def configuration(documents: dict[str, str]) -> dict[str, object]:
-    """Without fonts of others and without `repo_url`, for which Material would ask the host of the repository."""
+    """Return mkdocs.yml, without fonts of others and without `repo_url`, whose host the theme would ask."""
     guides = [{title: [f"{name}.md" for name in names]} for title, names in pages.GUIDES.items()]
     deeper = {
         title: [place for place in documents.values() if place.startswith(folder)]
@@ -98,6 +97,7 @@ def configuration(documents: dict[str, str]) -> dict[str, object]:
         "use_directory_urls": False,
         "theme": {
             "name": "material",
+            "variant": "classic",
             "font": False,
             "features": ["navigation.tabs", "navigation.top", "navigation.indexes", "toc.follow"],
             "palette": [
@@ -145,17 +145,16 @@ def _copy(path: Path, target: Path) -> None:
 
 
 def build(folder: Path) -> None:
-    """Raises SystemExit where MkDocs warns or a link leads nowhere."""
+    """Build the site. Raises SystemExit where Zensical warns or a link leads nowhere."""
     folder = folder.resolve()
     work = folder.with_name(f"{folder.name}-source")
     source(work)
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
-    command += ["-f", str(work / "mkdocs.yml"), "-d", str(folder)]
-    # Material advertises another program for a version of MkDocs that is not used here.
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, env=environment, check=False)  # noqa: S603 (ours)
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "-f", str(work / "mkdocs.yml")]
+    done = subprocess.run(command, check=False)  # noqa: S603 (ours)
     if done.returncode:
         raise SystemExit(done.returncode)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.move(work / "site", folder)
     if found := site_problems(folder):
         raise SystemExit("\n".join([f"{len(found)} links lead nowhere, or elsewhere:", *found]))
 

@@ -57,7 +57,7 @@ class Settings:
     "--client-ca-file",
     metavar="FILE",
     required=True,
-    help="Who signs the certificates of clients (PEM): CN is the user.",
+    help="CA of the client certificates (PEM); a certificate's CN is the user.",
 )
 @click.option(
     "--service-account-signing-key-file",
@@ -80,9 +80,9 @@ class Settings:
     help="Addresses of Services: the same for all API servers of an etcd.",
 )
 def apiserver(etcd: "EtcdOptions", **flags: Any) -> None:
-    """Serve the Kubernetes API from an etcd until Ctrl-C.
+    """Run an API server on an etcd until Ctrl-C.
 
-    Keys and encoding are those of kube-apiserver: one may serve the same etcd at the same time. If the process is
+    Keys and encoding are those of kube-apiserver, which can serve the same etcd at the same time. If the process is
     killed, the next one continues. Exit status: 0 ended as asked, 2 bad input, 1 anything else.
     """
     raise SystemExit(run_api_server(checked(etcd, flags)))
@@ -97,7 +97,7 @@ def checked(etcd: "EtcdOptions", flags: dict[str, Any]) -> Settings:
     except ValueError as error:
         raise UserError(f"--service-cluster-ip-range: {error}; fix: write a range as 10.96.0.0/16") from None
     if network.num_addresses < 8:
-        raise UserError(f"--service-cluster-ip-range {network}: is too small; fix: give it /29 or more")
+        raise UserError(f"--service-cluster-ip-range {network}: is too small; fix: use /29 or larger")
     settings = Settings(
         etcd,
         flags["bind_address"],
@@ -130,8 +130,8 @@ def _check_keys(settings: Settings) -> None:
         server_context(settings.certificate, settings.key, client_ca=settings.client_ca)
     except (ssl.SSLError, ValueError) as error:
         raise UserError(
-            f"--tls-cert-file, --tls-private-key-file, --client-ca-file: {error}; fix: name a certificate, its own "
-            "key, and the certificate of a CA"
+            f"--tls-cert-file, --tls-private-key-file, --client-ca-file: {error}; fix: give a certificate, its "
+            f"private key, and the certificate of a CA"
         ) from None
 
 
@@ -189,7 +189,7 @@ def _listen(settings: Settings) -> socket.socket:
     except OSError as error:
         raise WorldError(
             f"--secure-port {settings.port}: cannot listen on {settings.bind_address}: "
-            f"{os.strerror(error.errno or 0)}; fix: give another --secure-port"
+            f"{os.strerror(error.errno or 0)}; fix: use another --secure-port"
         ) from None
 
 

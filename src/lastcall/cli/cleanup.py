@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 @context_options()
 @yes_option
 def cleanup(asked: ContextOptions, yes: str) -> None:
-    """Put back what experiments have left in the cluster of --context.
+    """Undo what experiments left on the cluster of --context.
 
     rollout --context writes each change into a ConfigMap of the namespace before it makes it. cleanup reads these
-    ConfigMaps, puts back what nobody has changed since, deletes what the experiment created, and removes the
-    ConfigMap. It leaves alone an experiment that still runs on this machine, and names a ConfigMap that only looks
-    like a ledger. It can be repeated.
+    ConfigMaps, undoes what nobody else has changed since, deletes what the experiment created, and removes the
+    ConfigMap. It skips an experiment that still runs on this machine, and reports each ConfigMap that only looks like a
+    ledger. You can repeat it.
 
     It looks in all namespaces, or in that of -n.
 
     Exit status: 0 nothing is left; 2 bad input, not allowed, or an experiment runs; 1 anything else.
     """
     if not asked.context:
-        raise click.UsageError("Missing option '--context': name the cluster that is to be cleaned up")
-    with Interrupts(message="what is left stays in the ledgers: repeat it") as interrupts:
+        raise click.UsageError("Missing option '--context': name the context of the cluster to clean up")
+    with Interrupts(message="the rest stays in the ledgers: run lastcall cleanup again") as interrupts:
         interrupts.run(_cleanup(asked, yes))
 
 
@@ -50,13 +50,13 @@ async def _cleanup(asked: ContextOptions, yes: str) -> None:
             confirm(context, [head, *(f"  - {line}" for line in found.lines)], yes)
         await put_back(cluster.client, RealClock(), found, lambda line: say(line))
         if found.running:
-            raise UserError("an experiment is still running: nothing of it was changed")
+            raise UserError("an experiment is still running: its changes were not undone")
         say(f"nothing is left in context {context}")
 
 
 def tell_found(found: "Leftovers") -> None:
     """Print what cleanup leaves alone."""
     for each in found.left_alone:
-        say(f"not looked at: {each}", err=True)
+        say(f"not checked: {each}", err=True)
     for where, ledger in found.running:
-        say(f"namespace {where}: an experiment of process {ledger.holder.pid} is running, and is left alone", err=True)
+        say(f"namespace {where}: an experiment is running (process {ledger.holder.pid}): skipped", err=True)

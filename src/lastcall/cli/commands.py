@@ -18,7 +18,7 @@ COMMANDS = {
     "demo": ("lastcall.cli.demo:demo", "Watch a Pod end gracefully, by SIGKILL, or both."),
     "rollout": (
         "lastcall.cli.rollout.command:rollout",
-        "Update a workload under load, and tell which requests were lost.",
+        "Update a workload under load, and report which requests were lost.",
     ),
     "trace": ("lastcall.cli.trace.command:trace", "Follow Pods on any cluster and report how each of them ends."),
     "lint": ("lastcall.cli.lint:lint", "Check manifests without a cluster, and propose fixes."),
@@ -29,16 +29,16 @@ COMMANDS = {
     "logs": ("lastcall.cli.staying.logs:logs", "Show recent logs of a cluster's own processes."),
     "controller-manager": (
         "lastcall.cli.controller_manager:controller_manager",
-        "Run the controllers as a process of their own.",
+        "Run the controllers as a separate process.",
     ),
-    "scheduler": ("lastcall.cli.scheduler:scheduler", "Run the scheduler as a process of its own."),
-    "apiserver": ("lastcall.cli.apiserver:apiserver", "Serve the API as a process of its own, from an etcd."),
+    "scheduler": ("lastcall.cli.scheduler:scheduler", "Run the scheduler as a separate process."),
+    "apiserver": ("lastcall.cli.apiserver:apiserver", "Run the API server as a separate process, on an etcd."),
     "story": ("lastcall.cli.story:story", "Report how a Pod ended in a cluster started by up."),
-    "ui": ("lastcall.cli.staying.page:ui", "Show a cluster started by up in a browser, live."),
+    "ui": ("lastcall.cli.staying.page:ui", "Watch a cluster started by up, live in a browser."),
     "tour": ("lastcall.cli.tour:tour", "Learn in a browser how a Pod stops, on a cluster of its own."),
     "node": ("lastcall.cli.node:node", "Disconnect a node of a running cluster from the network, or shut it down."),
-    "exec": ("lastcall.cli.staying.execute:execute", "Run a command with a cluster of its own."),
-    "cleanup": ("lastcall.cli.cleanup:cleanup", "Put back what experiments have left in a cluster of --context."),
+    "exec": ("lastcall.cli.staying.execute:execute", "Run a command on a cluster made for it."),
+    "cleanup": ("lastcall.cli.cleanup:cleanup", "Undo what experiments left on the cluster of --context."),
     "doctor": ("lastcall.cli.doctor:doctor", "Check whether this machine can run a cluster."),
     "image": ("lastcall.cli.image.command:image", "Show, make and remove images."),
     "completion": ("lastcall.cli.completion:completion", "Print the completion script of a shell."),
@@ -93,7 +93,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
         formatter.write_paragraph()
         formatter.write_text(
-            "kind's commands work, too: create cluster, delete cluster, get clusters, get nodes, get kubeconfig, "
+            "kind's commands also work: create cluster, delete cluster, get clusters, get nodes, get kubeconfig, "
             "load docker-image, load image-archive."
         )
 
@@ -122,7 +122,7 @@ def _stand_in(name: str) -> click.Command:
     def refuse(arguments: tuple[str, ...]) -> None:
         raise WorldError(why)
 
-    words = COMMANDS[name][1] if name in COMMANDS else "One of kind's words."
+    words = COMMANDS[name][1] if name in COMMANDS else "A command of kind's."
     return click.Command(
         name,
         callback=refuse,

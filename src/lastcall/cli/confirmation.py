@@ -24,7 +24,9 @@ def confirm(context: str, lines: Sequence[str], yes: str) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UserError(f"nothing was done: nobody can be asked here\nfix: --yes={context}, if that is what you want")
+        raise UserError(
+            f"nothing was done: there is no terminal to ask on\nfix: --yes={context}, if that is what you want"
+        )
     answer = ask("Type the name of the context to go on")
     if not is_allowed(context, answer):
         raise UserError(f"nothing was done: {answer!r} is not {context}")

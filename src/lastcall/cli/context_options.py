@@ -115,7 +115,7 @@ def _options() -> dict[str, Callable[[Any], Any]]:
             "--as-user-extra",
             type=_UserExtra(),
             multiple=True,
-            help="Extra of the user to impersonate. May be given several times.",
+            help="Extra field of the user to impersonate. May be given several times.",
         ),
         "request-timeout": click.option(
             "--request-timeout",
@@ -123,7 +123,7 @@ def _options() -> dict[str, Callable[[Any], Any]]:
             metavar="TIME",
             default=f"{REQUEST_SECONDS:g}s",
             show_default=True,
-            help="How long to wait for the answer to one request, if it is not a watch; 0 for no limit.",
+            help="How long one request may take, watches excepted; 0 for no limit.",
         ),
         "insecure-skip-tls-verify": click.option(
             "--insecure-skip-tls-verify",

@@ -34,7 +34,8 @@ LEASE = "kube-controller-manager"
     "--use-service-account-credentials",
     "accounts",
     is_flag=True,
-    help="Each controller acts by a ServiceAccount of its own in kube-system, with its rights in Kubernetes.",
+    help="Run each controller as its own ServiceAccount in kube-system, with the permissions that it has in "
+    "Kubernetes.",
 )
 def controller_manager(asked: ContextOptions, leader_elect: bool, controllers: str, accounts: bool) -> None:
     """Run the controllers against an API server until Ctrl-C.

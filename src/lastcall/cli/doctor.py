@@ -142,5 +142,5 @@ def summary(found: Sequence[Need]) -> str:
     if missing:
         return f"A cluster cannot start here: {missing[0]} must be fixed first."
     if degraded:
-        return f"A cluster can start here, with less: {', '.join(degraded)}."
+        return f"A cluster can start here, with limits: {', '.join(degraded)}."
     return "A cluster can start here, nothing is missing."

@@ -13,8 +13,8 @@ from lastcall.kube.cluster import DEFAULT_NAME, ControlClient, ControlError, Not
 
 @click.command()
 @optional_name
-@click.option("--all", "all_of_them", is_flag=True, help="All clusters of this user.")
-@timeout_option(30.0, "How long a cluster may take before it is killed.")
+@click.option("--all", "all_of_them", is_flag=True, help="Stop all clusters of this user.")
+@timeout_option(30.0, "How long a cluster may take to stop before it is killed.")
 @click.option("--graceful", is_flag=True, help="Shut the nodes down first: their Pods have 30 s to end.")
 def down(name: str | None, all_of_them: bool, timeout: float, graceful: bool) -> None:
     """Stop the cluster NAME (default: lastcall) and return when all of it is gone.
@@ -22,7 +22,7 @@ def down(name: str | None, all_of_them: bool, timeout: float, graceful: bool) ->
     Exit status 0 also when no such cluster is running.
     """
     if name is not None and all_of_them:
-        raise UserError(f"{name!r} and --all: name one cluster, or take them all")
+        raise UserError(f"{name!r} and --all: give NAME or --all, not both")
     with cluster_errors():
         chosen = names() if all_of_them else [name or DEFAULT_NAME]
         for each in chosen:

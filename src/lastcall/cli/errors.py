@@ -21,7 +21,7 @@ from lastcall.world.os_errors import describe_os_error
 def start_failure(error: Any) -> WorldError:
     """ClusterStartError in one line, with the setting that is missing and the command that fixes it."""
     need = f" [{error.need}]" if error.need is not None else ""
-    return WorldError(f"the cluster cannot start: {error}{need} (`lastcall doctor` looks at everything it needs)")
+    return WorldError(f"the cluster cannot start: {error}{need} (`lastcall doctor` checks everything it needs)")
 
 
 Tell = Callable[[str], None]
@@ -72,7 +72,7 @@ def guarded(command: Callable[[], int], tell: Tell = say_on_stderr) -> int:
         return guarded(lambda: _reraise(first), tell)
     except Exception as error:
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        text = f"internal error: {what} (LASTCALL_DEBUG=1 shows where; please report it)"
+        text = f"internal error: {what} (LASTCALL_DEBUG=1 shows the traceback; please report it)"
         return _say(tell, text, WORLD, error)
 
 

@@ -45,13 +45,13 @@ def _connect(options: EtcdOptions, server: str) -> None:
 
 def _told(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"{error.verify_message}; fix: give the CA that signed its certificate in --etcd-cafile"
+        return f"{error.verify_message}; fix: pass the CA that signed its certificate with --etcd-cafile"
     if isinstance(error, ssl.SSLError):
-        return f"{error.reason or error}; fix: write http:// if it does not speak TLS, else give --etcd-certfile"
+        return f"{error.reason or error}; fix: use http:// if it does not speak TLS, otherwise pass --etcd-certfile"
     if isinstance(error, TimeoutError):
-        return "does not answer; fix: name another address in --etcd-servers"
+        return "does not answer; fix: use another address in --etcd-servers"
     if isinstance(error, socket.gaierror):
-        return "no such host; fix: name another address in --etcd-servers"
+        return "no such host; fix: use another address in --etcd-servers"
     if isinstance(error, OSError) and error.errno:
-        return f"{os.strerror(error.errno).lower()}; fix: start it, or name another address in --etcd-servers"
+        return f"{os.strerror(error.errno).lower()}; fix: start it, or use another address in --etcd-servers"
     return str(error)

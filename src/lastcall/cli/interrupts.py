@@ -105,7 +105,7 @@ class Interrupts:
             return
         if self.number:
             _write_stderr("\x1b[?25h" if sys.stderr.isatty() else "")
-            _write_stderr("lastcall: left at once; the kernel ends the cluster\n")
+            _write_stderr("lastcall: stopped at once; the kernel ends the cluster\n")
             self._leave(128 + number)
             return
         self.number = number

@@ -63,11 +63,11 @@ class Component:
             try:
                 await elector.run(lambda fence=fence: self._lead(world, cluster, fence))  # type: ignore[misc]
             except LeadershipLost as error:
-                self.note(f"{error}: waits for it again")
+                self.note(f"{error}: waiting for the lease again")
 
     def _tell(self, identity: str) -> Callable[[str], None]:
         def tell(holder: str) -> None:
-            self.note("is the leader" if holder == identity else f"{holder} is the leader: waits for its end")
+            self.note("is the leader" if holder == identity else f"{holder} is the leader: waiting for it to end")
 
         return tell
 
@@ -85,11 +85,11 @@ class Component:
         from lastcall.kube.client import commands_for
 
         if count > 1:
-            self.note(f"missing right of {right.user}: {right.words}: {count} requests refused so far")
+            self.note(f"missing permission of {right.user}: {right.words}: {count} requests refused so far")
             return
         fix = "".join(f"\n  {command}" for command in commands_for([right]))
         self.note(
-            f"missing right of {right.user}: {right.words}. What needs it is tried again."
+            f"missing permission of {right.user}: {right.words}. lastcall retries what needs it."
             + (f" fix, as an administrator:{fix}" if fix else "")
         )
 

@@ -28,11 +28,11 @@ def look_for_leftovers(asked: ContextOptions, output: str) -> int:
     for line in found.lines:
         say(line)
     for each in found.left_alone:
-        say(f"not looked at: {each}")
+        say(f"not checked: {each}")
     if found.lines or found.unreadable:
         say(f"fix: lastcall cleanup --context {context}")
         return 1
-    say("No experiment has left anything.")
+    say("No experiment has left anything behind.")
     return 0
 
 

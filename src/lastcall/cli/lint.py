@@ -63,9 +63,9 @@ _FIRST = ("unknownApiVersion", "unknownField")
     "--suppressions",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help=f"File of accepted findings, each with a reason.  [default: {SUPPRESSIONS}, if it exists]",
+    help=f"File of suppressed findings, each with a reason.  [default: {SUPPRESSIONS}, if it exists]",
 )
-@click.option("--fix", is_flag=True, help="Fix the files where there is only one sensible fix; comments stay.")
+@click.option("--fix", is_flag=True, help="Fix the files wherever only one fix makes sense. Comments are kept.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules and exit.")
 def lint(
     sources: Sources,
@@ -80,8 +80,8 @@ def lint(
     when Pods end or are updated.
 
     FILE is a file, a directory, or - for stdin (`helm template … | lastcall lint -`). lint reads all of them as one
-    application, and checks Services, Ingresses, budgets and autoscalers against the Pods. Exit status: 0 nothing as bad
-    as --fail-on, 3 something as bad or worse, 2 bad input, 1 anything else.
+    application, and checks Services, Ingresses, budgets and autoscalers against the Pods. Exit status: 0 no finding of
+    the severity of --fail-on or above, 3 at least one, 2 bad input, 1 anything else.
 
     \b
     Each finding says how sure it is
@@ -93,7 +93,7 @@ def lint(
 
     Only certain findings are errors. Suppressions need a reason: `# lastcall-lint: ignore RULE -- reason` after a
     field or on the line before it; an annotation `lint.lastcall/ignore.RULE: reason`; or a file with a list
-    `suppressions`, each with rule, reason and, if wanted, object (Kind/name), namespace, file, path.
+    `suppressions`, each with rule and reason, and optionally object (Kind/name), namespace, file, path.
     """
     if list_rules:
         show(_rules())
@@ -101,7 +101,7 @@ def lint(
     if not sources.manifests and not sources.kustomizations:
         raise click.UsageError("give a FILE, a directory, - for stdin, or -k DIR")
     if fix and (sources.kustomizations or "-" in sources.manifests):
-        raise click.UsageError("--fix changes files: it cannot change stdin or the sources of a kustomization")
+        raise click.UsageError("--fix changes files: stdin and the sources of a kustomization cannot be changed")
     entries = _entries(suppressions)
     done = _read(sources)
     told = _look(done, entries, fail_on)
@@ -130,7 +130,7 @@ def _entries(file: Path | None) -> list[Entry]:
     except YAMLProblem as problem:
         raise UserError(f"{path}:{problem.line}: {problem}") from problem
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not a text in UTF-8: {error.reason}") from error
+        raise UserError(f"{path}: not UTF-8 text: {error.reason}") from error
     except ValueError as error:
         raise UserError(f"{path}: {error}") from error
 

@@ -30,7 +30,7 @@ def node() -> None:
     "--grace-critical",
     type=Seconds(0, whole=True),
     metavar="TIME",
-    show_default="10s, or all of a shorter --grace",
+    show_default="10s; with a shorter --grace, all of it",
     help="The part of --grace for critical Pods (shutdownGracePeriodCriticalPods).",
 )
 @click.option(

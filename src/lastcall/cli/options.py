@@ -276,7 +276,8 @@ state_size_option = click.option(
     default="50%",
     show_default=True,
     callback=checked_size,
-    help="Maximum memory for the files of the cluster and its containers: 512m, 4g, or a share of the machine's.",
+    help="Maximum memory for the files of the cluster and its containers: 512m, 4g, or a share of this machine's "
+    "memory.",
 )
 
 platform_option = click.option(
@@ -288,12 +289,16 @@ platform_option = click.option(
 
 
 _ETCD_FLAGS = (
-    ("servers", "URLS", "etcd's members, with commas between: http(s)://HOST:PORT."),
+    ("servers", "URLS", "Members of etcd, separated by commas: http(s)://HOST:PORT."),
     ("prefix", "PATH", "Prefix of all keys.  [default: /registry]"),
     ("cafile", "FILE", "CA that signed the members' certificates (PEM).  [default: the system's]"),
     ("certfile", "FILE", "Client certificate for etcd (PEM)."),
     ("keyfile", "FILE", "Its private key (PEM)."),
-    ("user", "NAME:PASSWORD", "User of etcd, where it has users; better in LASTCALL_ETCD_USER than here."),
+    (
+        "user",
+        "NAME:PASSWORD",
+        "User of etcd, if it requires one. Better set LASTCALL_ETCD_USER: other users of this machine see options.",
+    ),
 )
 
 
@@ -322,7 +327,7 @@ def _etcd_options(given: dict[str, str]) -> Any:
     others = [name for name, value in given.items() if value and name != "servers"]
     if not given["servers"]:
         if others:
-            raise UserError(f"--etcd-{others[0]}: is for --etcd-servers, which is not given; fix: name the servers")
+            raise UserError(f"--etcd-{others[0]}: needs --etcd-servers; fix: give the addresses of the servers")
         return None
     # late: only where there is an etcd
     from lastcall.kube.store import DEFAULT_PREFIX, etcd_options

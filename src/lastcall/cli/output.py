@@ -41,7 +41,8 @@ _OPTIONS = [
     output_option(
         FORMATS,
         "Output format: text; json (lastcall/ending/v1); html, a page to keep and to share; chrome-trace, "
-        "for Perfetto; junit; github, annotations for GitHub Actions. All but text replace the text on stdout.  "
+        "for Perfetto; junit; github, annotations for GitHub Actions. Every format but text replaces the text on "
+        "stdout.  "
         "[default: the format of --output-file, or text]",
     ),
     output_file_option(),
@@ -71,7 +72,7 @@ def checked_output(output: str | None, file: Path | None) -> str:
     if not directory.is_dir():
         raise click.UsageError(f"--output-file {str(file)!r}: there is no directory {str(directory)!r}")
     if not os.access(file if file.exists() else directory, os.W_OK):
-        raise click.UsageError(f"--output-file {str(file)!r}: you may not write there")
+        raise click.UsageError(f"--output-file {str(file)!r}: you have no permission to write there")
     return output
 
 

@@ -28,7 +28,7 @@ def page_options(command: F) -> F:
                 "--ui",
                 "ui",
                 is_flag=True,
-                help="Show it live in a browser, on a page that lives as long as the command.",
+                help="Show the run live in a browser. The page ends with the command.",
             ),
             click.option(
                 "--ui-port",
@@ -40,7 +40,7 @@ def page_options(command: F) -> F:
             click.option(
                 "--ui-read-only",
                 is_flag=True,
-                help="Do not offer anything on that page that changes the cluster; implies --ui.",
+                help="Do not let that page change the cluster; implies --ui.",
             ),
             click.option("--ui-view", hidden=True, default="", help="Where the link leads to in the page."),
             click.option("--open", "opens", is_flag=True, help="Open the page in your browser; implies --ui."),

@@ -18,7 +18,7 @@ CLUSTER = (
     "container_runtime",
 )  # fmt: skip
 """Parameters of the cluster that a command starts itself."""
-FOR_OWN = "$option is for the cluster that $command starts itself: leave it out with --context"
+FOR_OWN = "$option applies to the cluster that $command starts itself: leave it out with --context"
 
 
 @dataclass(frozen=True, slots=True)

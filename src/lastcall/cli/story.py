@@ -37,7 +37,7 @@ _NAMED = 12
 @click.option(
     "--uid",
     metavar="UID",
-    help="UID of the Pod, where several had its name; a prefix is enough.  [default: the latest]",
+    help="UID of the Pod, if several had its name; a prefix is enough.  [default: the latest]",
 )
 @click.option(
     "--follow", is_flag=True, help="Print the steps of POD's end as they happen, until it is gone; then the report."
@@ -53,8 +53,8 @@ def story(
     output_file: Path | None,
     explain: bool,
 ) -> None:
-    """Report how POD ended, or how far its deletion is. For a running POD: how its containers ended before, and why.
-    Without POD: report all Pods that ended.
+    """Report how POD ended, or how far its deletion has got. For a running POD: how its containers ended before, and
+    why. Without POD: report all Pods that ended.
 
     For long-running clusters (lastcall up). Exit status as for `lastcall run`: 0 all ended gracefully, 3 something was
     SIGKILLed, a preStop hook failed, or a container crashed or was restarted by a probe, 1 how it ended is not known.
@@ -144,7 +144,7 @@ async def _records(client: ControlClient) -> list[Record]:
 
 def _show_list(ended: Sequence[Ending], pods: int, cluster: str, format_: str, file: Path | None) -> None:
     if file is not None:
-        raise click.UsageError("--output-file needs POD, or --output html or chrome-trace for all Pods together")
+        raise click.UsageError("--output-file needs POD; for all Pods together use --output html or chrome-trace")
     if format_ == "json":
         show_json(SCHEMA, {"cluster": cluster, "endings": [_entry(ending) for ending in ended]})
         return

@@ -27,7 +27,7 @@ def _checked(context: click.Context, parameter: click.Parameter, value: str | No
     if not os.path.isdir(directory):
         raise click.BadParameter(f"{value!r}: there is no directory {directory!r}")
     if not os.access(value if os.path.exists(value) else directory, os.W_OK):
-        raise click.BadParameter(f"{value!r}: you may not write there")
+        raise click.BadParameter(f"{value!r}: you have no permission to write there")
     return value
 
 
@@ -37,7 +37,7 @@ def summary_option(command: F) -> F:
         "--summary",
         metavar="FILE",
         callback=_checked,
-        help=f"Append a Markdown summary to this file. With ${VARIABLE} set, as in GitHub Actions, there too.",
+        help=f"Append a Markdown summary to this file, and to ${VARIABLE} if it is set (GitHub Actions sets it).",
     )(command)
 
 

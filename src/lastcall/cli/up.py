@@ -103,8 +103,8 @@ from lastcall.kube.cluster import MOST_NODES
     "service_account_key",
     metavar="FILE",
     default="",
-    help="Private key of ServiceAccount tokens (PEM, EC P-256 or RSA), as other API servers of the etcd have it.  "
-    "[default: one of its own]",
+    help="Private key of ServiceAccount tokens (PEM, EC P-256 or RSA), the same for all API servers of an etcd.  "
+    "[default: a new one]",
 )
 @kubernetes_version_option
 @state_size_option
@@ -124,7 +124,11 @@ from lastcall.kube.cluster import MOST_NODES
     show_default=True,
     help="Maximum number of log files for each container, including the current one.",
 )
-@timeout_option(60.0, "How long the node may take to become Ready.")
+@timeout_option(
+    60.0,
+    "How long each step may take: the node to become Ready; with -f or -k, applying the manifests; "
+    "with --wait, their readiness.",
+)
 @click.option(
     "--kubeconfig-merge",
     is_flag=True,
@@ -133,7 +137,7 @@ from lastcall.kube.cluster import MOST_NODES
 @click.option(
     "--die-with-parent",
     is_flag=True,
-    help="End the cluster when the process that started this command ends, for whatever reason. For scripts and tests.",
+    help="End the cluster when the process that started this command ends, for any reason. For scripts and tests.",
 )
 @click.option(
     "--die-with",
@@ -144,7 +148,7 @@ from lastcall.kube.cluster import MOST_NODES
     help="As --die-with-parent, with the process PID.",
 )
 @manifest_options("MANIFEST", required=False, positional=False)
-@click.option("--wait", is_flag=True, help="With -f or -k: the cluster is up when everything in them is ready.")
+@click.option("--wait", is_flag=True, help="With -f or -k: wait until everything in them is ready.")
 @page_options
 @feature_gates_option
 @text_or_json_option
@@ -152,9 +156,9 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
     """Start the cluster NAME (default: lastcall) and leave it running. Several can run under different names.
 
     It runs in the foreground until Ctrl-C, or with --detach until `lastcall down`. kubectl uses the kubeconfig whose
-    path is printed. With -f or -k it applies manifests, each time --timeout at most. Exit status: 0 the cluster ran
-    and ended as asked, 2 bad input, 1 anything else; with --detach 1, too, when the manifests were not applied or, with
-    --wait, did not become ready: the cluster runs all the same.
+    path is printed. With -f or -k it applies manifests. Exit status: 0 the cluster ran and ended as asked, 2 bad input,
+    1 anything else; with --detach also 1 if the manifests were not applied or, with --wait, did not become ready; the
+    cluster then keeps running.
     """
     check_feature_gates(options["kubernetes_version"], options["feature_gates"])
     check_propagation_nodes(options["propagation"], options["nodes"])
@@ -169,12 +173,12 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
     options["die_with"] = options["die_with"] or 0
     options["page"] = asked_page(options)
     if detached and options["die_with_parent"]:
-        raise click.UsageError("--detach and --die-with-parent exclude each other: a detached cluster has no parent")
+        raise click.UsageError("--detach and --die-with-parent do not work together: a detached cluster has no parent")
     if sources.manifests or sources.kustomizations:
         options["objects"] = tuple(each.obj for each in sources.load())
         options["namespace"] = sources.namespace
     elif options["wait"] and is_given("wait"):
-        raise click.UsageError("--wait is for what -f or -k applies: give one of them")
+        raise click.UsageError("--wait needs -f or -k: it waits for what they apply")
     # late: 80 ms of `up --help`
     from lastcall.cli.staying.life import UpOptions
     from lastcall.cli.staying.starting import in_background, in_foreground

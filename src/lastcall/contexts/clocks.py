@@ -37,15 +37,15 @@ class Offset:
     drift: float = DRIFT
 
     def error_at(self, ours: float) -> float:
-        """How wrong `seconds` may be at another time."""
+        """Return how wrong `seconds` may be at another time."""
         return self.error + abs(ours - self.at) * self.drift
 
     def to_ours(self, theirs: float) -> float:
-        """A time of their clock, by ours."""
+        """Return a time of their clock, by ours."""
         return theirs - self.seconds
 
     def order(self, theirs: float, ours: float) -> Order:
-        """Whether what their clock timed was before or after what ours did; `unknown` within the error."""
+        """Return whether what their clock timed was before or after what ours did; `unknown` within the error."""
         apart = self.to_ours(theirs) - ours
         if abs(apart) <= self.error_at(ours):
             return "unknown"
@@ -62,8 +62,8 @@ class NotOneOffset(ValueError):
 
 
 def offset_of(samples: Iterable[Sample], *, drift: float = DRIFT) -> Offset:
-    """The offset that all samples allow, at the moment of the latest. Raises NotOneOffset; ValueError without a sample,
-    and for one that was received before it was sent."""
+    """Return the offset that all samples allow, at the moment of the latest. Raises NotOneOffset; ValueError without a
+    sample, and for one that was received before it was sent."""
     looked = sorted(samples, key=lambda each: each.received)
     if not looked:
         raise ValueError("no sample of the other clock")
@@ -77,15 +77,15 @@ def offset_of(samples: Iterable[Sample], *, drift: float = DRIFT) -> Offset:
         most = min(most, each.remote + each.resolution - each.sent + spread)
     if least > most:
         raise NotOneOffset(
-            "the other clock was set while it was looked at: "
-            f"samples differ by {signed_seconds(least - most).lstrip('+')}"
+            "the other clock was set during the measurement: samples differ by "
+            f"{signed_seconds(least - most).lstrip('+')}"
         )
     return Offset((least + most) / 2, (most - least) / 2, at, drift)
 
 
 def widest_offset(samples: Iterable[Sample], *, drift: float = DRIFT) -> Offset:
-    """The offset of a clock that jumps to and fro: with an error so large that it holds for each of the samples alone.
-    Raises ValueError without a sample."""
+    """Return the offset of a clock that jumps to and fro: with an error so large that it holds for each of the samples
+    alone. Raises ValueError without a sample."""
     alone = [offset_of([each], drift=drift) for each in samples]
     if not alone:
         raise ValueError("no sample of the other clock")

@@ -63,7 +63,7 @@ async def connected(
     warn: Callable[[str], None],
     on_refused: "Callable[[StatusError], None] | None" = None,
 ) -> AsyncIterator[Connected]:
-    """A client that has had its first answer; it is closed with the block. `agent` is for logs: `lastcall-trace`.
+    """Give a client that has had its first answer; it is closed with the block. `agent` is for logs: `lastcall-trace`.
     `warn` gets lines for the user: warnings, and what a credential plugin says, such as the address of a login.
 
     Once it has answered, requests are sent again while it restarts (`access/patience.py`), and the user is told.

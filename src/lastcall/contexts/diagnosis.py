@@ -66,7 +66,7 @@ def forbidden_text(error: StatusError, message: str, asked: Impersonation = NOBO
     if right is None or not commands:
         return message
     listed = "\n".join(f"  {command}" for command in commands)
-    lacks = f"missing right of {right.user}: {'; '.join(each.words for each in rights)}"
+    lacks = f"missing permission of {right.user}: {'; '.join(each.words for each in rights)}"
     return f"{message}\n{lacks}. fix, as an administrator:\n{listed}"
 
 
@@ -77,11 +77,9 @@ def unreachable(error: ConnectionLost, server: str) -> str:
         if isinstance(each, ConnectionRefusedError):
             return f"the connection to the server {host} was refused - did you specify the right host or port?"
         if isinstance(each, ssl.SSLError) and getattr(each, "reason", "") == "WRONG_VERSION_NUMBER":
-            return f"the server {host} speaks no TLS: write http:// in server if that is meant, or use another port"
+            return f"the server {host} does not speak TLS: write http:// in server, or use another port"
         if isinstance(each, TimeoutError):
-            return (
-                f"the server {host} does not answer: no connection or no answer in time; is a VPN or a proxy missing?"
-            )
+            return f"the server {host} does not answer in time: check the VPN, the proxy and the address"
     return f"the server {host} cannot be reached: {error}"
 
 
@@ -102,8 +100,8 @@ def clock_sentence(offset: Offset | None) -> str:
     side = "behind" if offset.seconds > 0 else "ahead of"
     span = told_span(timedelta(seconds=offset.seconds))
     return (
-        f"this machine's clock is {span} {side} the API server's (its answer's Date): one of them is wrong, and "
-        "certificates, tokens and times are judged by both"
+        f"this machine's clock is {span} {side} the API server's (its answer's Date): one of them is wrong, and both "
+        f"decide whether certificates and tokens are valid"
     )
 
 
@@ -126,7 +124,7 @@ async def _about_user(config: "ClientConfig", message: str) -> str:
     if config.cert_pem:
         why = client_sentence(read_certificate(config.cert_pem), now)
     why = why or token_sentence(config.token, now)
-    why = why or "fix: log in again, or get the cluster's kubeconfig again; that of a cluster made anew is another"
+    why = why or "fix: log in again, or fetch the kubeconfig again: a cluster that was created anew has another one"
     seen = await look_at(config.server, config.tls_server_name) if not config.proxy_url else None
     clock = clock_sentence(clock_of(seen.clock)) if seen is not None else ""
     text = f"You must be logged in to the server ({message}): it does not accept {proves}. {why}"

@@ -30,7 +30,7 @@ class Seen:
 
 
 async def look_at(server: str, tls_server_name: str = "") -> Seen:
-    """One request without credentials, on a connection of its own. Never raises for what the server does."""
+    """Return one request without credentials, on a connection of its own. Never raises for what the server does."""
     parts = urlsplit(server)
     host, secure = parts.hostname or "", parts.scheme == "https"
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -59,7 +59,7 @@ async def look_at(server: str, tls_server_name: str = "") -> Seen:
 
 
 def clock_sample(date: str, sent: float, received: float) -> Sample | None:
-    """Of the header `Date`; None if that is not a time."""
+    """Return a sample of the header `Date`, None if that is not a time."""
     try:
         return Sample(sent, parsedate_to_datetime(date).timestamp(), received, resolution=1.0)
     except (ValueError, OverflowError, TypeError):

@@ -44,7 +44,8 @@ _ZERO_KINDS = (kinds.DELETE_ACCEPTED, kinds.DELETE_SENT, kinds.TERMINATION_OBSER
 def build_endings(
     records: Iterable[Record], pods: Sequence[PodFacts], *, kubernetes_version: str, now_ns: int = 0
 ) -> list[Ending]:
-    """One story for each of `pods`, in their order. `now_ns` of the monotonic clock, for what is still under way."""
+    """Return one story for each of `pods`, in their order. `now_ns` of the monotonic clock, for what is still under
+    way."""
     ordered = sorted(records, key=by_time)
     causes = join_causes(ordered)
     deaths = [record for record in ordered if record.kind in (kinds.PROCESS_DIED, kinds.PROCESS_RESTARTED)]
@@ -227,9 +228,9 @@ def _not_known(ending: Ending) -> tuple[str, ...]:
             )
             said.append(text)
     if ongoing:
-        said.append(tell("It had not ended yet when this was told."))
+        said.append(tell("It had not ended yet when this report was made."))
     if ending.gone is None and (ongoing or is_deleted(ending)):
-        said.append(tell("The object was not seen to go."))
+        said.append(tell("The removal of the object was not seen."))
     shown = [e.told(kinds.NOT_SHOWN) for e in ending.entries if e.record.kind == kinds.NOT_SHOWN]
     said += [recalled(each.get("text")) for each in shown]
     return tuple(said)
@@ -237,10 +238,12 @@ def _not_known(ending: Ending) -> tuple[str, ...]:
 
 def _nobody_saw(ending: Ending) -> str:
     if any(container.exit.elsewhere for container in ending.containers):
-        return tell("its node records nothing here: lastcall story tells on its machine, if the node is lastcall's.")
+        return tell(
+            "its node keeps no records here: run lastcall story on the node's machine, if the node is lastcall's."
+        )
     if any(e.record.kind == kinds.NOT_SHOWN for e in ending.entries):
-        return tell("its object went before its status told.")
-    return tell("nobody lived to record its exit.")
+        return tell("its object was removed before its status showed it.")
+    return tell("no process was left to record its exit.")
 
 
 def _endpoint(entry: Entry) -> EndpointTransition:

@@ -16,7 +16,7 @@ _NAMED = 12
 
 
 def known_endings(records: Sequence[Record], kubernetes_version: str, now_ns: int = 0) -> list[Ending]:
-    """The story of every Pod of which there are records, the latest end last. Pods that run have no `zero_kind`.
+    """Return the story of every Pod of which there are records, the latest end last. Pods that run have no `zero_kind`.
     `now_ns` as in `build_endings`."""
     uids = dict.fromkeys(record.pod_uid for record in records if record.pod_uid)
     endings = build_endings(
@@ -31,7 +31,7 @@ def known_endings(records: Sequence[Record], kubernetes_version: str, now_ns: in
 def find_ending(
     known: Sequence[Ending], name: str | None, namespace: str | None, uid: str | None, cluster: str
 ) -> Ending:
-    """The ending asked for; of several Pods of one name the latest that ended. UserError names what is known."""
+    """Return the ending asked for; of several Pods of one name the latest that ended. UserError names what is known."""
     where = namespace or "default"
     wanted = name or ""
     if uid is not None:

@@ -76,7 +76,8 @@ def without_pipeline(argv: Sequence[str]) -> tuple[str, str] | None:
 
 
 def pipeline_fix(argv: Sequence[str]) -> str:
-    """What helps a program whose shell waits for its pipeline: the command itself, where the pipeline is simple."""
+    """Return what helps a program whose shell waits for its pipeline: the command itself, where the pipeline is
+    simple."""
     alone = without_pipeline(argv)
     if alone is None:
         return fix("shellKeepsSignal", "pipeline")

@@ -115,7 +115,7 @@ class Entry:
     cause_id: str | None = None
 
     def told(self, kind: "Kind[Facts]") -> "Facts":
-        """As `Record.told`."""
+        """Return the facts, as `Record.told` does."""
         return self.record.told(kind)
 
 
@@ -253,21 +253,21 @@ class ContainerEnding:
 
     @property
     def drain_seconds(self) -> float:
-        """From the stop signal to the exit; 0 when one of them is missing."""
+        """Return the seconds from the stop signal to the exit; 0 when one of them is missing."""
         if self.stop.signal_at is None or self.exit.at is None:
             return 0.0
         return max(0.0, self.exit.at - self.stop.signal_at)
 
     @property
     def run_seconds(self) -> float | None:
-        """From its start to its end."""
+        """Return the seconds from its start to its end."""
         if self.started_at is None or self.exit.at is None:
             return None
         return max(0.0, self.exit.at - self.started_at)
 
     @property
     def had_seconds(self) -> float | None:
-        """From its start until it was told to stop, or ended by itself."""
+        """Return the seconds from its start until its stop began, or it ended by itself."""
         ends = [at for at in (self.stop.requested_at, self.exit.at) if at is not None]
         return max(0.0, min(ends) - self.started_at) if ends and self.started_at is not None else None
 

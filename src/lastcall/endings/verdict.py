@@ -28,7 +28,7 @@ def is_deleted(ending: Ending) -> bool:
 
 
 def is_ongoing(ending: Ending) -> bool:
-    """Whether the Pod had not ended yet when its last record was written."""
+    """Return whether the Pod had not ended yet when its last record was written."""
     runs = any(c.started and c.exit.code is None for c in ending.containers)
     lives = not ending.zero_kind and ending.pod.phase not in ("Succeeded", "Failed")  # between two runs
     if ending.gone is not None or not (runs or lives):
@@ -40,12 +40,12 @@ def is_ongoing(ending: Ending) -> bool:
 
 
 def lives_on(ending: Ending) -> bool:
-    """Whether nothing ends the Pod: a container that was not started may be yet."""
+    """Return whether nothing ends the Pod: a container that was not started may be yet."""
     return not ending.zero_kind and is_ongoing(ending)
 
 
 def outcome_words(ending: Ending) -> str:
-    """`was killed`, `ended gracefully`, … after the Pod's name."""
+    """Return `was killed`, `ended gracefully`, … after the Pod's name."""
     if is_ongoing(ending):
         return tell("is ending") if ending.zero_kind else _lives(ending)
     deleted = is_deleted(ending) and bool(ending.zero_kind or ending.gone is not None)
@@ -82,7 +82,7 @@ def _own_runs(ending: Ending) -> bool:
 
 
 def why(ending: Ending) -> str:
-    """Who decided the end and why this Pod, as a sentence; "" when that is not known."""
+    """Return who decided the end and why this Pod, as a sentence; "" when that is not known."""
     if ending.decided_by is None or not ending.decided_by.why:
         return ""
     if is_ongoing(ending):
@@ -91,7 +91,7 @@ def why(ending: Ending) -> str:
 
 
 def verdict(ending: Ending) -> str:
-    """What happened, for somebody who reads nothing else."""
+    """Return what happened, for somebody who reads nothing else."""
     started = [c for c in ending.containers if c.started]
     if not started:
         reasons = list(dict.fromkeys(filter(None, (why_never_started(c, ending) for c in ending.containers))))

@@ -49,7 +49,7 @@ class Comparison:
 
 
 def compare(stories: Sequence[VersionStory]) -> list[Comparison]:
-    """Pods with the same name belong together; those that an owner named at random go by their order."""
+    """Compare Pods of the same name; those that an owner named at random go by their order."""
     columns = [_keyed(story.endings) for story in stories]
     keys = list(dict.fromkeys(key for column in columns for key in column))
     compared = []
@@ -61,7 +61,8 @@ def compare(stories: Sequence[VersionStory]) -> list[Comparison]:
 
 
 def labelled(stories: Sequence[VersionStory]) -> list[Ending]:
-    """All endings in one list, Pod by Pod, each named after its version, and as if all had been deleted together."""
+    """Return all endings in one list, Pod by Pod, each named after its version, and as if all had been deleted
+    together."""
     found = []
     for comparison in compare(stories):
         zero = next(ending.zero_ns for ending in comparison.endings if ending is not None)

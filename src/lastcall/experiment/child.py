@@ -23,7 +23,7 @@ STOP_SECONDS = 30.0
 
 
 def unused_name(prefix: str = "py") -> str:
-    """A cluster name that no other process has."""
+    """Return a cluster name that no other process has."""
     return f"{prefix}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
@@ -40,7 +40,8 @@ class ClusterProcess:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed in stop)
 
     def start(self) -> Facts:
-        """The facts of a cluster whose nodes are Ready. Raises ClusterStartError with what `lastcall up` said."""
+        """Return the facts of a cluster whose nodes are Ready. Raises ClusterStartError with what `lastcall up`
+        said."""
         command = [sys.executable, "-m", "lastcall.cli.main", "up", "--name", self.name, *self._end]
         self._process = subprocess.Popen(  # noqa: S603 (our own command)
             [*command, "--output", "json", *self._arguments],
@@ -56,13 +57,15 @@ class ClusterProcess:
             status = self._process.wait()
             said = self.said()
             self.stop()
-            raise ClusterStartError(said or f"lastcall up ended with exit status {status}, and said nothing") from None
+            raise ClusterStartError(
+                said or f"lastcall up ended with exit status {status} and printed nothing"
+            ) from None
         except BaseException:
             self.stop()
             raise
 
     def said(self) -> str:
-        """What `lastcall up` printed on stderr."""
+        """Return what `lastcall up` printed on stderr."""
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").splitlines()
         return "\n".join(line.removeprefix("lastcall: ") for line in lines)

@@ -46,14 +46,14 @@ class Note:
 
     @property
     def told(self) -> str:
-        """As a line."""
+        """Return the note as a line."""
         if self.id == "clusterDiffers":
             return f"differs here: {self.text}"
         return f"{'not simulated' if self.id.endswith('Ignored') else 'note'}: {self.text}"
 
 
 def of_manifests(manifests: Sequence[Manifest]) -> Iterator[Note]:
-    """Objects that nobody acts on, and imagePullSecrets that are not there."""
+    """Yield a note for each object that nothing acts on, and for each missing imagePullSecret."""
     for each in manifests:
         what = f"{each.resource.kind} {name_of(each.obj)}"
         id_ = _IGNORED.get(each.resource.kind) if each.resource in SERVED else "customResourceIgnored"

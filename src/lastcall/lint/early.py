@@ -10,7 +10,7 @@ from lastcall.manifests import Manifest
 
 
 def certain_errors(manifests: Sequence[Manifest]) -> list[Located]:
-    """Errors of manifests that are valid each for itself, when they are all that a new cluster gets."""
+    """Return errors of manifests that are valid each for itself, when they are all that a new cluster gets."""
     subjects = [Subject(each.obj, each.resource, each.place) for each in manifests]
     report = lint(subjects, fresh=True, valid=True)
     errors = (each for each in report.findings if (each.severity, each.certainty) == ("error", "certain"))

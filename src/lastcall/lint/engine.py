@@ -51,8 +51,8 @@ class Report(NamedTuple):
 
 
 def lint(subjects: Sequence[Subject], *, fresh: bool = False, valid: bool = False) -> Report:
-    """Everything that is wrong, the worst of each object first. `fresh`: what is not in these manifests is not in the
-    cluster either, as in that of `lastcall run`. `valid`: each object is known to be in order for itself."""
+    """Return everything that is wrong, the worst of each object first. `fresh`: what is not in these manifests is not
+    in the cluster either, as in that of `lastcall run`. `valid`: each object is known to be in order for itself."""
     found: list[Finding] = []
     for subject in () if valid else subjects:
         if subject.resource is not None:

@@ -42,7 +42,7 @@ class Told(NamedTuple):
 
     @property
     def open(self) -> list[Located]:
-        """Those that nobody suppressed."""
+        """Return those that nobody suppressed."""
         return [each for each in self.findings if each.suppressed is None]
 
     def number_of(self, severity: Severity) -> int:
@@ -50,5 +50,5 @@ class Told(NamedTuple):
 
 
 def at_least(severity: Severity, threshold: Severity) -> bool:
-    """Whether it is as bad as `threshold`, or worse."""
+    """Return whether it is as bad as `threshold`, or worse."""
     return SEVERITIES.index(severity) <= SEVERITIES.index(threshold)

@@ -48,10 +48,10 @@ def read(
     recursive: bool = False,
     namespace: str = "default",
 ) -> Read:
-    """Everything in them; objects that name no namespace are in `namespace`. Raises UserError for a file that cannot
-    be read, WorldError for kustomize's own trouble."""
+    """Return everything in them; objects that name no namespace are in `namespace`. Raises UserError for a file that
+    cannot be read, WorldError for kustomize's own trouble."""
     if sources.count(STDIN) > 1:
-        raise UserError("- (stdin) is there twice: it can be read only once")
+        raise UserError("- (stdin) is given twice: it can be read only once")
     reader, result = Reader(), Read()
     for name, text in texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin, recursive=recursive):
         result.texts[name] = text
@@ -108,7 +108,7 @@ def _not_read(name: str, text: str, problem: YAMLProblem) -> Located:
     if template is None:
         return _of_text("unreadable", Spot(name, problem.line, 1), f"{problem}.")
     line, command = template
-    said = "This is a template that nobody has rendered."
+    said = "This is an unrendered template."
     return Located(
         found("unrendered", Subject({}, None), (), said, fix=f"Render it: {command} | lastcall lint -"),
         Spot(name, line, 1),

@@ -31,13 +31,13 @@ class Subject:
 
     @cached_property
     def obj(self) -> Object:
-        """With the API server's defaults; for sound objects of known kinds only."""
+        """Return the object with the API server's defaults; for sound objects of known kinds only."""
         assert self.resource is not None
         return as_created(self.raw, self.resource)
 
     @property
     def spec(self) -> Object:
-        """`spec`, with defaults."""
+        """Return `spec`, with defaults."""
         spec: Object = self.obj.get("spec") or {}
         return spec
 
@@ -45,7 +45,7 @@ class Subject:
         return f"{self.kind} {self.name}".strip()
 
     def has(self, path: Path) -> bool:
-        """Whether the manifest itself says this field."""
+        """Return whether the manifest itself says this field."""
         return value_at(self.raw, path) is not None
 
 

@@ -73,7 +73,7 @@ class Entry:
 
 
 def read_entries(value: Any) -> list[Entry]:
-    """The file's content. Raises ValueError with what is wrong, in words for a user."""
+    """Return the file's content. Raises ValueError with what is wrong, in words for a user."""
     listed = value.get("suppressions") if isinstance(value, dict) else None
     if not isinstance(listed, list):
         raise ValueError("must have a list `suppressions`")
@@ -99,7 +99,7 @@ def suppressed(
     entries: Sequence[Entry],
     subjects: Sequence[tuple[Subject, Spot]],
 ) -> list[Located]:
-    """The findings, with what suppressed them, and what is wrong with the suppressions themselves."""
+    """Return the findings, with what suppressed them, and what is wrong with the suppressions themselves."""
     told = [each._replace(suppressed=_by(each, comments, entries)) for each in findings]
     told += [_about_comment(each) for each in comments if each.problem]
     for comment in comments:

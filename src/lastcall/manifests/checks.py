@@ -47,7 +47,8 @@ class Refused(NamedTuple):
 
 
 def refusals(obj: Object, resource: Resource) -> Iterator[Refused]:
-    """Unknown fields, values of the wrong type, and values that break a rule of the kind. `obj` is left as it is."""
+    """Yield unknown fields, values of the wrong type, and values that break a rule of the kind. `obj` is left as it
+    is."""
     if wrong := list(_wrong_types(obj, resource)):
         yield from wrong
         return
@@ -89,7 +90,7 @@ def manifest_problems(obj: Object, resource: Resource) -> Iterator[Problem]:
             from lastcall.manifests.plain_words import meant_field
 
             meant = meant_field(resource, obj, path_in(obj, field))
-            way = f'did you mean "{meant}"?' if meant else "correct its name or its place, or leave it out"
+            way = f'did you mean "{meant}"?' if meant else "correct its name or its place, or remove it"
             yield field, f"not a field of {resource.kind}: {way}"
         elif why == "wrongType":
             # late: a manifest without errors needs no words for them
@@ -143,7 +144,7 @@ def applied_bytes(obj: Object, resource: Resource) -> int:
 
 
 def as_created(obj: Object, resource: Resource) -> Object:
-    """The object as the API server sees it when it validates: with defaults, a namespace and a name."""
+    """Return the object as the API server sees it when it validates: with defaults, a namespace and a name."""
     created = copy_object(obj)
     created.pop("status", None)
     metadata = created["metadata"]

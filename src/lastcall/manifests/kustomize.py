@@ -26,7 +26,7 @@ _NO_NETWORK = {
 
 
 def told_name(directory: str) -> str:
-    """What takes the place of a file name in messages."""
+    """Return what takes the place of a file name in messages."""
     return f"<kustomize {directory}>"
 
 
@@ -35,8 +35,8 @@ def kustomized(directory: str) -> str:
     kubectl, kustomize = shutil.which("kubectl"), shutil.which("kustomize")
     if kubectl is None and kustomize is None:
         raise WorldError(
-            f"-k {directory}: neither kubectl nor kustomize is on your PATH: install one, or pipe what another "
-            "machine's `kubectl kustomize` prints into `lastcall … -`"
+            f"-k {directory}: neither kubectl nor kustomize is on your PATH: install one, or run `kubectl kustomize` "
+            f"on another machine and pipe its output into `lastcall … -`"
         )
     refuse_remote(directory)
     command = [kubectl, "kustomize", directory] if kubectl is not None else [str(kustomize), "build", directory]
@@ -52,7 +52,7 @@ def kustomized(directory: str) -> str:
     except subprocess.TimeoutExpired:
         raise WorldError(f"-k {directory}: {command[0]} did not end within {KUSTOMIZE_SECONDS:g} s") from None
     except UnicodeDecodeError:
-        raise UserError(f"-k {directory}: its output is not a text in UTF-8") from None
+        raise UserError(f"-k {directory}: its output is not UTF-8 text") from None
     if done.returncode != 0:
         raise UserError(f"-k {directory}: {done.stderr.strip() or f'{command[0]} ended with {done.returncode}'}")
     return done.stdout
@@ -82,8 +82,8 @@ def refuse_remote(directory: str) -> None:
                 looked_at = [document, *filter(is_builtin_plugin, inline)]
                 for field, value in (each for one in looked_at for each in remote_sources(one)):
                     raise UserError(
-                        f"{file}: {field}: {value} is on another machine: lastcall fetches nothing. Make a copy "
-                        f"of it, or run `kubectl kustomize {directory} | lastcall … -`"
+                        f"{file}: {field}: {value} is remote, and lastcall fetches nothing. Make a local copy, or run "
+                        f"`kubectl kustomize {directory} | lastcall … -`"
                     )
 
 
@@ -95,7 +95,7 @@ def _documents(file: Path) -> Iterator[Any]:
         with file.open(encoding="utf-8-sig") as opened:
             text = opened.read(MAX_CHARACTERS + 1)
     except UnicodeDecodeError as error:
-        raise UserError(f"{file}: not a text in UTF-8: {error.reason} at byte {error.start}") from None
+        raise UserError(f"{file}: not UTF-8 text: {error.reason} at byte {error.start}") from None
     except OSError as error:
         raise UserError(describe_os_error(error)) from None
     yield from _parsed(text, file)

@@ -11,7 +11,7 @@ _FIELDS_ALIKE = 0.8
 
 
 def closest(name: str, others: Iterable[str]) -> str | None:
-    """The name of an object or a label that was probably meant; None where nothing is near, or several are.
+    """Return the name of an object or a label that was probably meant; None where nothing is near, or several are.
 
     Near is a slip of one letter (two in longer names). What differs in a number, or in a part of one letter, is another
     thing on purpose: `db-1` and `db-2`, `shard-a` and `shard-b`.
@@ -61,7 +61,7 @@ def closest_field(name: str, fields: Iterable[str]) -> str | None:
 
 
 def similar_labels(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Whether a selector differs from labels in one value (or key), and in that only a little."""
+    """Return whether a selector differs from labels in one value (or key), and in that only a little."""
     wrong = [key for key, value in selector.items() if labels.get(key) != value]
     if len(wrong) != 1:
         return False

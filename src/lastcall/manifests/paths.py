@@ -11,7 +11,7 @@ _STEPS = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
 
 def parsed_path(text: str) -> Path:
-    """`shown_path` the other way round, and any field path of Kubernetes."""
+    """Parse what `shown_path` returns, and any field path of Kubernetes."""
     steps: list[str | int] = []
     for inside, plain in _STEPS.findall(text):
         step = inside or plain
@@ -20,7 +20,7 @@ def parsed_path(text: str) -> Path:
 
 
 def path_in(value: Any, text: str) -> Path:
-    """A field path of Kubernetes, whose keys may have dots in them, by the keys that `value` has."""
+    """Return a field path of Kubernetes, whose keys may have dots in them, by the keys that `value` has."""
     steps: list[str | int] = []
     while text:
         keys = [key for key in value if isinstance(key, str)] if isinstance(value, dict) else []
@@ -41,7 +41,7 @@ def path_in(value: Any, text: str) -> Path:
 
 
 def shown_path(path: Path) -> str:
-    """`spec.containers[0].image`, as kubectl writes it; keys with dots in brackets."""
+    """Return `spec.containers[0].image`, as kubectl writes it; keys with dots in brackets."""
     text = ""
     for step in path:
         if isinstance(step, int) or "." in step or "/" in step:
@@ -52,7 +52,7 @@ def shown_path(path: Path) -> str:
 
 
 def value_at(value: Any, path: Path) -> Any:
-    """What is there; None for nothing."""
+    """Return what is there; None for nothing."""
     for step in path:
         if isinstance(value, dict):
             value = value.get(step)

@@ -15,7 +15,8 @@ _KEPT = 60
 
 
 def wrong_type(text: str, value: Any) -> str:
-    """`expected a whole number, found the text "two"`, of the decoder's own words; others are left as they are."""
+    """Return `expected a whole number, found the text "two"`, of the decoder's own words; others are left as they
+    are."""
     match = _GO.search(text)
     if match is None:
         return text
@@ -47,7 +48,7 @@ def _found(is_: str, value: Any) -> str:
 
 
 def meant_field(resource: Resource, obj: Object, path: Path) -> str | None:
-    """The field that was probably meant with the unknown one at `path`: one that is not there yet."""
+    """Return the field that was probably meant with the unknown one at `path`: one that is not there yet."""
     struct = _struct_at(resource, path[:-1])
     known = list(struct.fields) if struct is not None else []
     parent = value_at(obj, path[:-1])

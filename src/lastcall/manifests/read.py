@@ -50,7 +50,7 @@ class Place:
     path: str = ""
 
     def at(self, field: str = "") -> str:
-        """`pod.yaml:7` for a field of the object."""
+        """Return `pod.yaml:7` for a field of the object."""
         inside = ".".join(part for part in (self.path, field) if part)
         return f"{self.file}:{self.document.line_of(inside)}"
 
@@ -93,14 +93,16 @@ class Reader:
         """Add a note for each reason to leave objects out."""
         if self.hooks:
             hooks = (f"{_what(each)} ({hook_events(each)}; {place.at()})" for each, place in self.hooks)
-            self.notes.append(f"left out, hooks that Helm runs at these events: {', '.join(hooks)}")
+            self.notes.append(f"skipped, because Helm runs them as hooks: {', '.join(hooks)}")
         if self.cron_jobs:
             jobs = (f"{_what(each)} ({place.at()})" for each, place in self.cron_jobs)
-            self.notes.append(f"left out, CronJobs that start nothing before their next time: {', '.join(jobs)}")
+            self.notes.append(
+                f"skipped, because CronJobs start nothing before their next scheduled time: {', '.join(jobs)}"
+            )
         if self.of_others:
             self.notes.append(
-                f"left out, kinds of other products: {', '.join(self.of_others)}. With their CustomResourceDefinitions "
-                "among the manifests they are created"
+                f"skipped, because their kinds are unknown: {', '.join(self.of_others)}. Add their "
+                f"CustomResourceDefinitions to the manifests to create them"
             )
 
 
@@ -113,7 +115,7 @@ def load_manifests(
     stdin: TextIO | None = None,
     note: Callable[[str], None] = lambda line: None,
 ) -> list[Manifest]:
-    """All objects of the sources, in the order to create them; those that name no namespace go to `namespace`.
+    """Return all objects of the sources, in the order to create them; those that name no namespace go to `namespace`.
 
     `note` gets each line about what may not be meant, and about what is left out: a chart's hooks, and kinds of other
     products that no CustomResourceDefinition among the manifests defines. Raises UserError with every problem, a line
@@ -121,9 +123,9 @@ def load_manifests(
     """
     reader = Reader(namespace=namespace)
     if sources.count(STDIN) > 1:
-        reader.problems.append("- (stdin) is there twice: it can be read only once")
+        reader.problems.append("- (stdin) is given twice: it can be read only once")
     for name in dict.fromkeys(name for name in sources if name != STDIN and sources.count(name) > 1):
-        note(f"{name} is there twice and read once: a second Pod needs another name")
+        note(f"{name} is given twice and read once: a second Pod needs another name")
     read = list(texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin, recursive=recursive))
     if kustomizations:
         # late: what it imports is of no use without the option
@@ -138,7 +140,7 @@ def load_manifests(
 
 
 def manifests_of(read: Sequence[tuple[str, str]]) -> list[Manifest]:
-    """All objects of (name, text)s, in the order to create them. Raises UserError as `load_manifests` does."""
+    """Return all objects of (name, text)s, in the order to create them. Raises UserError as `load_manifests` does."""
     return _manifests_in(read, Reader())
 
 
@@ -178,14 +180,14 @@ def _order(manifest: Manifest) -> int:
 def texts(
     sources: Iterable[str], reader: Reader, stdin: TextIO, *, recursive: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """(name, text) of every file, with `recursive` also of those in directories below; what cannot be read is a problem
-    of `reader`."""
+    """Yield (name, text) of every file, with `recursive` also of those in directories below; what cannot be read is a
+    problem of `reader`."""
     for source in sources:
         if source == STDIN:
             try:
                 yield "<stdin>", stdin.read(MAX_CHARACTERS + 1)
             except UnicodeDecodeError as error:
-                reader.problems.append(f"<stdin>: not a text in UTF-8: {error.reason}")
+                reader.problems.append(f"<stdin>: not UTF-8 text: {error.reason}")
             continue
         path = Path(source)
         if path.is_dir():
@@ -203,7 +205,7 @@ def _directory(path: Path, reader: Reader, recursive: bool) -> Iterator[tuple[st
         reader.problems.append(describe_os_error(error))
         return
     if not files:
-        why = "those of its subdirectories are read with -R" if below else f"files must end in {', '.join(SUFFIXES)}"
+        why = "use -R to read its subdirectories" if below else f"files must end in {', '.join(SUFFIXES)}"
         reader.problems.append(f"{path}: no manifest in this directory: {why}")
     for each in files:
         yield from _file(each, reader)
@@ -220,12 +222,12 @@ def waits(path: Path) -> str:
 def _file(path: Path, reader: Reader) -> Iterator[tuple[str, str]]:
     try:
         if what := waits(path):
-            reader.problems.append(f"{path}: it is {what}, not a file: give a file, or - for what is piped in")
+            reader.problems.append(f"{path}: it is {what}, not a file: give a file, or - for stdin")
             return
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(MAX_CHARACTERS + 1)
     except UnicodeDecodeError as error:
-        reader.problems.append(f"{path}: not a text in UTF-8: {error.reason} at byte {error.start}")
+        reader.problems.append(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}")
     except OSError as error:
         reader.problems.append(describe_os_error(error))
     else:
@@ -254,12 +256,12 @@ def objects_in(reader: Reader, name: str, text: str) -> list[tuple[Any, Place]]:
             reader.problems.append(f"{name}:{line}: {_UNRENDERED}: {command} | lastcall … -")
         return found
     if empty:
-        reader.problems.append(f"{name}: no object in it: it is empty")
+        reader.problems.append(f"{name}: no object found: the file is empty")
     return found
 
 
 def items_of(reader: Reader, value: Any, place: Place) -> list[tuple[Any, Place]]:
-    """The document itself, or the items of a List, each for itself."""
+    """Return the document itself, or the items of a List, each for itself."""
     if not isinstance(value, dict) or (value.get("kind"), value.get("apiVersion")) != ("List", "v1"):
         return [(value, place)]
     items = value.get("items")
@@ -281,10 +283,10 @@ def _declared(value: Any) -> dict[tuple[str, str], Resource]:
 
 
 _NOT_YET = (
-    "a CronJob starts nothing before its next time, and lastcall run ends what runs: write what stands in its "
-    "spec.jobTemplate as a Job (apiVersion batch/v1), or apply it to a cluster that stays (lastcall up)"
+    "a CronJob starts nothing before its next scheduled time: write its spec.jobTemplate as a Job (apiVersion "
+    "batch/v1), or apply it to a cluster that keeps running (lastcall up)"
 )
-_UNRENDERED = "this is a template that nobody has rendered, render it first"
+_UNRENDERED = "this is an unrendered template; render it first"
 
 
 # -- documents to objects -------------------------------------------------------------------------------------------
@@ -300,7 +302,7 @@ def _read_object(reader: Reader, value: Any, place: Place) -> None:
         reader.problem(place, f"this is a kustomization, not an object: kustomize builds it with -k {directory}")
         return
     for name in missing:
-        given = f"is {_shown(value[name])}, must be a text" if value.get(name) else "missing"
+        given = f"is {_shown(value[name])}, must be a string" if value.get(name) else "missing"
         example = "v1" if name == "apiVersion" else "Pod"
         reader.problem(place, f"{given}: every object needs it, for example `{name}: {example}`", name)
     if missing:
@@ -366,7 +368,7 @@ def _resource(reader: Reader, api_version: str, kind: str, place: Place) -> Reso
         message = f"{api_version!r} has no kind {kind}: write `apiVersion: {of_kind[0]}`"
         reader.problem(place, message, "apiVersion", kind)
     elif known_kind(api_version, kind):
-        message = f"{kind} ({api_version}) is not served by this version of lastcall yet: leave it out"
+        message = f"{kind} ({api_version}) is not supported by this version of lastcall: remove it"
         reader.problem(place, message, "kind", kind)
     else:
         served = ", ".join(sorted({each.kind for each in SERVED}))
@@ -390,12 +392,12 @@ def _check_metadata(reader: Reader, value: Object, resource: Resource, place: Pl
         given = "missing" if metadata is None else f"is {_shown(metadata)}, must be an object"
         reader.problem(place, f"{given}: it holds the name, for example `metadata: {{name: web}}`", "metadata", what)
     elif not resource.namespaced and metadata.get("namespace"):
-        message = f"{metadata['namespace']!r}: a {resource.kind} is in no namespace, leave it out"
+        message = f"{metadata['namespace']!r}: a {resource.kind} has no namespace: remove the field"
         reader.problem(place, message, "metadata.namespace", what)
 
 
 def with_namespace(value: Object, resource: Resource, namespace: str) -> Object:
-    """A copy that names its namespace: its own, or this one."""
+    """Return a copy that names its namespace: its own, or this one."""
     obj = copy_object(value)
     if resource.namespaced and isinstance(obj.get("metadata"), dict) and not obj["metadata"].get("namespace"):
         obj["metadata"]["namespace"] = namespace
@@ -448,7 +450,7 @@ def _check_together(reader: Reader) -> None:
     if not reader.problems and not any(_has_pods(manifest) for manifest in reader.manifests):
         kinds = ", ".join(dict.fromkeys(manifest.resource.kind for manifest in reader.manifests))
         found = f"only {kinds}" if kinds else "nothing"
-        found += " beside what is left out" if reader.of_others else ""
+        found += " besides what was skipped" if reader.of_others else ""
         idle = next((manifest for manifest in reader.manifests if manifest.resource in OWNERS), None)
         if idle is not None:
             none = (idle.obj.get("spec") or {}).get("replicas") == 0

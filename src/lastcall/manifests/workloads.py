@@ -29,7 +29,7 @@ def may_have_pods(resource: Resource, obj: Object) -> bool:
 
 
 def with_grace(resource: Resource, obj: Object, grace: int | None) -> Object:
-    """The owner with `grace` as the grace period of its Pods.
+    """Return the owner with `grace` as the grace period of its Pods.
 
     The garbage collector deletes Pods with their own grace period: what a user asks for in the DELETE of the owner
     does not reach them.

@@ -40,7 +40,7 @@ class DoubledKey(NamedTuple):
     first: int
 
     def __str__(self) -> str:
-        return f"key {self.key!r} is there twice (first in line {self.first})"
+        return f"key {self.key!r} is given twice (first on line {self.first})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,12 @@ class Document:
     _root: yaml.Node | None = field(default=None, repr=False, compare=False)
 
     def line_of(self, path: str) -> int:
-        """The line of `spec.containers[0].image`, or of the nearest field above it that exists."""
+        """Return the line of `spec.containers[0].image`, or of the nearest field above it that exists."""
         return self.position_of(tuple(_steps(path)))[0]
 
     def position_of(self, path: Sequence[str | int]) -> tuple[int, int]:
-        """Line and column, both from 1, of a field's key or a list's item; of the nearest one above it that exists."""
+        """Return line and column, both from 1, of a field's key or a list's item; of the nearest one above it that
+        exists."""
         node, place = self._root, (self.line, 1)
         for step in path:
             found = _child(node, step)
@@ -70,7 +71,7 @@ class Document:
 
     @property
     def root(self) -> yaml.Node | None:
-        """What the parser made of it, merge keys flattened."""
+        """Return what the parser made of it, merge keys flattened."""
         return self._root
 
 
@@ -142,12 +143,12 @@ _SOLIDUS = re.compile(r"(?<!\\)(?:\\\\)*\\/")
 
 
 def read_documents(text: str) -> Iterator[Document]:
-    """The documents of a text, empty ones left out. Raises YAMLProblem."""
+    """Yield the documents of a text, empty ones left out. Raises YAMLProblem."""
     if len(text) > MAX_CHARACTERS:
         raise YAMLProblem(f"the text has {len(text)} characters, at most {MAX_CHARACTERS} are read", 1)
     if wrong := _SEPARATOR.search(text):
         line = text.count("\n", 0, wrong.start()) + 1
-        raise YAMLProblem("not readable as YAML: nothing but a comment may follow --- in its line", line)
+        raise YAMLProblem("not readable as YAML: only a comment may follow --- on its line", line)
     text = _with_separators(text)
     loader: _Loader | None = None
     number = 0
@@ -208,7 +209,7 @@ def _check_events(text: str) -> bool:
         if isinstance(event, yaml.DocumentStartEvent):
             anchors, is_json = set(), False
             if event.version or event.tags:
-                raise YAMLProblem("not readable as YAML: kubectl takes no directives (%YAML, %TAG)", line)
+                raise YAMLProblem("not readable as YAML: kubectl does not support directives (%YAML, %TAG)", line)
         elif isinstance(event, yaml.CollectionStartEvent):
             is_json = is_json or (depth == 0 and bool(event.flow_style) and isinstance(event, yaml.MappingStartEvent))
             depth += 1
@@ -247,7 +248,7 @@ def _check(root: yaml.Node) -> list[DoubledKey]:
         if known is not None:
             return known
         if id(node) in open_nodes:
-            raise YAMLProblem("an alias refers to what it is part of", node.start_mark.line + 1)
+            raise YAMLProblem("an alias refers to a node that contains it", node.start_mark.line + 1)
         open_nodes.add(id(node))
         size = 1
         if isinstance(node, yaml.MappingNode):
@@ -329,7 +330,7 @@ def _key(node: yaml.Node) -> str:
     """Return a key as JSON has it. Raises YAMLProblem for one that cannot be a key there."""
     text = key_text(_scalar(node)) if isinstance(node, yaml.ScalarNode) else None
     if text is None:
-        raise YAMLProblem("a key must be a text", node.start_mark.line + 1)
+        raise YAMLProblem("a key must be a string", node.start_mark.line + 1)
     return text
 
 

@@ -56,7 +56,7 @@ SENTENCES = (
     "$owner scales to $count, the highest ordinal goes first",
     "$owner rolls out revision $revision, from the highest ordinal down",
     "$owner rolls out revision $revision",
-    "it has ended ($phase), and $owner makes it anew",
+    "it has ended ($phase), and $owner creates it again",
     "node $node does not fit DaemonSet $owner any more",
     "one Pod of DaemonSet $owner is enough on a node",
     "its node $node is gone",
@@ -80,8 +80,8 @@ SENTENCES = (
     "Job $job has its completions",
     "Job $job has failed: $message",
     # what a trace of another cluster concludes
-    "evicted through the Eviction API, by whom is not told",
-    "evicted through the Eviction API, by whom is not told; PodDisruptionBudget $budget allowed it",
+    "evicted through the Eviction API; the API does not say by whom",
+    "evicted through the Eviction API; the API does not say by whom; PodDisruptionBudget $budget allowed it",
     "evicted from $node by a NoExecute taint",
     "evicted from $node by a NoExecute taint ($taints)",
     "preempted by a Pod of higher priority",
@@ -89,17 +89,18 @@ SENTENCES = (
     "$owner had too many Pods, and chose this one",
     "$owner deleted it, as its Event says",
     "$owner rolls out a new template",
-    "$owner is over: $condition",
+    "$owner has finished: $condition",
     "$owner was suspended",
     # NotShown
     "What PID 1 did with its stop signal, who else sent signals, which processes were left, and what was printed: the "
     "container runtime does not tell.",
-    "Who deleted it is not known: the API does not tell; an audit log of the API server does.",
-    "Who deleted it is not known: the API does not tell, and its owner does not say that it was; an audit log of the "
+    "Who deleted it is not known: the API does not expose it; an audit log of the API server does.",
+    "Who deleted it is not known: the API does not expose it, and its owner does not say that it was; an audit log of "
+    "the "
     "API server does.",
     "Only the node sees $why: not known.",
     "When containers ended is known to a second: finishedAt of their status, by the node's clock.",
-    "Earlier runs of $containers are not told: a status names only the last one that ended.",
+    "Earlier runs of $containers are not in this report: a status keeps only the last one that ended.",
     "Whether the preStop hook of $container failed before $again ended, or because it ended, is not known: both were "
     "in the same second.",
     "The stop signal of $containers is taken to be SIGTERM: an image may name another (STOPSIGNAL).",
@@ -110,8 +111,8 @@ SENTENCES = (
     "The clock of node $node is about $seconds s ahead of this machine's: its times were moved by that.",
     "It went while the watch was interrupted: how its end went on was not seen.",
     "What it printed is not known: too many Pods end at the same time.",
-    "Of $seconds s the $what were not seen ($error): only what was left of it is told.",
-    "For $seconds s no word of $what came ($error): what happened then is told late.",
+    "For $seconds s the $what were not watched ($error): the report has only what was left of them.",
+    "For $seconds s no news of $what arrived ($error): the report shows what happened then too late.",
     "What nodes and controllers say about what they do (Killing, a hook that failed, who scaled in) is not known: "
     "reading $resource is not allowed.",
     "When its address left the Services is not known: reading $resource is not allowed.",

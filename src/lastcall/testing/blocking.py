@@ -90,29 +90,29 @@ class Namespace:
 
     @property
     def namespace(self) -> str:
-        """Where objects without a namespace of their own are."""
+        """Return where objects without a namespace of their own are."""
         return self._async.namespace
 
     @property
     def kubeconfig(self) -> str:
-        """The path of the cluster's kubeconfig (0600)."""
+        """Return the path of the cluster's kubeconfig (0600)."""
         return self._async.kubeconfig
 
     @property
     def server(self) -> str:
-        """`https://127.0.0.1:<port>`."""
+        """Return `https://127.0.0.1:<port>`."""
         return self._async.server
 
     def apply(self, *manifests: Manifests, wait: bool = False, timeout: float = READY_SECONDS) -> ObjectList:
-        """Server-side apply of paths, YAML text and objects; with `wait` until all of it is ready."""
+        """Apply paths, YAML text and objects on the server; with `wait`, wait until all of it is ready."""
         return self._thread.run(self._async.apply(*manifests, wait=wait, timeout=timeout))
 
     def get(self, reference: Reference) -> Object:
-        """The object as it is now."""
+        """Return the object as it is now."""
         return self._thread.run(self._async.get(reference))
 
     def list(self, kind: str, *, labels: str = "", fields: str = "", all_namespaces: bool = False) -> ObjectList:
-        """The objects of a kind, by label and field selectors."""
+        """Return the objects of a kind, by label and field selectors."""
         found = self._async.list(kind, labels=labels, fields=fields, all_namespaces=all_namespaces)
         return self._thread.run(found)
 
@@ -121,7 +121,7 @@ class Namespace:
         self._thread.run(self._async.wait_ready(*references, timeout=timeout))
 
     def pods(self, reference: Reference) -> ObjectList:
-        """The Pods of a workload."""
+        """Return the Pods of a workload."""
         return self._thread.run(self._async.pods(reference))
 
     def delete(
@@ -137,11 +137,11 @@ class Namespace:
         return ending
 
     def story(self, pod: Reference) -> Ending:
-        """How a Pod ended, or how far its end is."""
+        """Return how a Pod ended, or how far its end is."""
         return self._thread.run(self._async.story(pod))
 
     def logs(self, pod: Reference, container: str = "", *, previous: bool = False, tail: int | None = None) -> str:
-        """What a container has printed."""
+        """Return what a container has printed."""
         return self._thread.run(self._async.logs(pod, container, previous=previous, tail=tail))
 
     def exec(
@@ -157,20 +157,20 @@ class Namespace:
 
     @contextmanager
     def port_forward(self, pod: Reference, port: int) -> Iterator[str]:
-        """`http://127.0.0.1:<port>`, which leads to a Pod's port, until the block ends."""
+        """Give `http://127.0.0.1:<port>`, which leads to a Pod's port, until the block ends."""
         with self._thread.held(self._async.port_forward(pod, port)) as url:
             yield url
 
     def url(self, target: str, *, timeout: float = REACH_SECONDS) -> str:
-        """`http://127.0.0.1:<port>`, which leads to `svc/web:80` through the service proxy."""
+        """Return `http://127.0.0.1:<port>`, which leads to `svc/web:80` through the service proxy."""
         return self._thread.run(self._async.url(target, timeout=timeout))
 
     def dump(self) -> str:
-        """Pods, Events and the last lines of each container, for somebody who asks why."""
+        """Return Pods, Events and the last lines of each container, for debugging."""
         return self._thread.run(self._async.dump())
 
     def events(self) -> ObjectList:
-        """The namespace's Events."""
+        """Return the namespace's Events."""
         return self._thread.run(self._async.events())
 
 
@@ -185,14 +185,14 @@ class Cluster(Namespace):
 
     @classmethod
     def attach(cls, name: str) -> Self:
-        """A cluster that runs already (`lastcall up`), and goes on after the block."""
+        """Return a cluster that runs already (`lastcall up`), and goes on after the block."""
         found = cls(name)
         found._async = AsyncCluster.attach(name)
         return found
 
     @property
     def name(self) -> str:
-        """What other commands and processes call it: `lastcall story --name`, `Cluster.attach`."""
+        """Return what other commands and processes call it: `lastcall story --name`, `Cluster.attach`."""
         return self._async.name
 
     def start(self) -> Self:
@@ -220,11 +220,11 @@ class Cluster(Namespace):
         self.stop()
 
     def in_namespace(self, name: str) -> Namespace:
-        """The same cluster, with another namespace for objects that name none."""
+        """Return the same cluster, with another namespace for objects that name none."""
         return Namespace(self._async.in_namespace(name), self._thread)
 
     def create_namespace(self, name: str = "") -> Namespace:
-        """A new namespace, with a name that nobody has by default."""
+        """Return a new namespace, with a name that nobody has by default."""
         return Namespace(self._thread.run(self._async.create_namespace(name)), self._thread)
 
     def delete_namespace(
@@ -235,7 +235,7 @@ class Cluster(Namespace):
 
     @contextmanager
     def temporary_namespace(self, name: str = "", *, grace: int | None = None) -> Iterator[Namespace]:
-        """A namespace for the time of a block. Raises StillThere at its end if finalizers hold the namespace."""
+        """Give a namespace for the time of a block. Raises StillThere at its end if finalizers hold the namespace."""
         found = self.create_namespace(name)
         try:
             yield found
@@ -243,12 +243,13 @@ class Cluster(Namespace):
             self.delete_namespace(found.namespace, grace=grace, held=HELD_SECONDS)
 
     def rollout(self, *manifests: Manifests, timeout: float = 600.0, **options: Any) -> Rollout:
-        """`lastcall rollout` of these manifests, in a cluster of its own: see `lastcall.rollout`."""
+        """Run `lastcall rollout` with these manifests, in a cluster of its own: see `lastcall.rollout`."""
         return self._thread.run(self._async.rollout(*manifests, timeout=timeout, **options))
 
 
 def rollout(*manifests: Manifests, timeout: float = 600.0, **options: Any) -> Rollout:
-    """`lastcall rollout` of paths, YAML text or objects; options by keyword: `load=200`, `disrupt="drain"`, `runs=3`.
+    """Run `lastcall rollout` with paths, YAML text or objects; options by keyword: `load=200`, `disrupt="drain"`,
+    `runs=3`.
 
     Raises InvalidManifest, NotReady, ClusterError, TimeoutError.
     """

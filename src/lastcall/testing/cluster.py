@@ -39,7 +39,7 @@ class AsyncCluster(AsyncNamespace):
 
     @classmethod
     def attach(cls, name: str) -> Self:
-        """A cluster that runs already (`lastcall up`), and goes on after the block."""
+        """Return a cluster that runs already (`lastcall up`), and goes on after the block."""
         found = cls(name)
         found._process = None
         return found
@@ -82,11 +82,12 @@ class AsyncCluster(AsyncNamespace):
     # -- namespaces ----------------------------------------------------------------------------------------------------
 
     def in_namespace(self, name: str) -> AsyncNamespace:
-        """The same cluster, with another namespace for objects that name none. It is created by the first `apply`."""
+        """Return the same cluster, with another namespace for objects that name none. It is created by the first
+        `apply`."""
         return AsyncNamespace(self._link, name)
 
     async def create_namespace(self, name: str = "") -> AsyncNamespace:
-        """A new namespace, with a name that nobody has by default."""
+        """Return a new namespace, with a name that nobody has by default."""
         found = self.in_namespace(name or unused_name("test"))
         await found.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": found.namespace}})
         return found
@@ -175,7 +176,7 @@ class AsyncCluster(AsyncNamespace):
 
     @asynccontextmanager
     async def temporary_namespace(self, name: str = "", *, grace: int | None = None) -> AsyncIterator[AsyncNamespace]:
-        """A namespace for the time of a block. Raises StillThere at its end if finalizers hold the namespace."""
+        """Give a namespace for the time of a block. Raises StillThere at its end if finalizers hold the namespace."""
         found = await self.create_namespace(name)
         try:
             yield found
@@ -183,5 +184,5 @@ class AsyncCluster(AsyncNamespace):
             await self.delete_namespace(found.namespace, grace=grace, held=HELD_SECONDS)
 
     async def rollout(self, *manifests: Any, timeout: float = 600.0, **options: Any) -> Rollout:
-        """`lastcall rollout` of these manifests, in a cluster of its own: see `lastcall.rollout`."""
+        """Run `lastcall rollout` with these manifests, in a cluster of its own: see `lastcall.rollout`."""
         return await run_rollout(manifests, timeout, options)

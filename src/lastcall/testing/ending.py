@@ -25,17 +25,17 @@ class Ending:
 
     @property
     def outcome(self) -> story.Outcome:
-        """The worst of its Pods': killed, crashed, restarted, hookFailed, unknown, graceful."""
+        """Return the worst of its Pods': killed, crashed, restarted, hookFailed, unknown, graceful."""
         return min((pod.outcome for pod in self.pods), key=_WORST.index, default="graceful")
 
     @property
     def graceful(self) -> bool:
-        """Every container ended by itself or on its stop signal, and no preStop hook failed."""
+        """Return every container ended by itself or on its stop signal, and no preStop hook failed."""
         return self.outcome == "graceful"
 
     @property
     def seconds(self) -> float:
-        """From the DELETE until the last Pod was gone."""
+        """Return the seconds from the DELETE until the last Pod was gone."""
         return max((pod.gone for pod in self.pods if pod.gone is not None), default=0.0)
 
     @property
@@ -50,20 +50,20 @@ class Ending:
 
     @property
     def findings(self) -> tuple[story.Finding, ...]:
-        """Everything worth knowing, with its stable id, its severity, and the fix in `advice`."""
+        """Return everything worth knowing, with its stable id, its severity, and the fix in `advice`."""
         return tuple(finding for pod in self.pods for finding in pod.findings)
 
     @property
     def lost_requests(self) -> int:
-        """Requests without a good answer, from just before the DELETE until its Pods were gone. Raises NoRequests where
-        none were sent: `delete(…, load="svc/web:80")`."""
+        """Return requests without a good answer, from just before the DELETE until its Pods were gone. Raises
+        NoRequests where none were sent: `delete(…, load="svc/web:80")`."""
         if self.sent is None:
-            raise NoRequests('no requests were sent meanwhile: delete(…, load="svc/web:80") sends some')
+            raise NoRequests('no requests were sent: use delete(…, load="svc/web:80") to send some')
         return len(self.sent.lost)
 
     @property
     def text(self) -> str:
-        """The whole story for a terminal, as `lastcall story` prints it."""
+        """Return the whole story for a terminal, as `lastcall story` prints it."""
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.endings.render import plain_text
 
@@ -71,7 +71,7 @@ class Ending:
         return told if self.sent is None else f"{told}\n{self.sent.text}\n"
 
     def as_dict(self) -> dict[str, Any]:
-        """The document `lastcall/ending/v1`."""
+        """Return the document `lastcall/ending/v1`."""
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall._version import __version__
         from lastcall.endings.render import endings_document
@@ -87,7 +87,8 @@ class Ending:
         return dict(made)
 
     def assert_graceful(self) -> None:
-        """AssertionError with the whole story unless it was graceful, and no request was lost where some were sent."""
+        """Raise AssertionError with the whole story unless it was graceful, and no request was lost where some were
+        sent."""
         lost = len(self.sent.lost) if self.sent is not None else 0
         if not self.graceful or lost:
             raise AssertionError(f"{self}\n\n{self.text}")

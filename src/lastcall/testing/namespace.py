@@ -45,17 +45,17 @@ class AsyncNamespace:
 
     @property
     def namespace(self) -> str:
-        """Where objects without a namespace of their own are."""
+        """Return where objects without a namespace of their own are."""
         return self._namespace
 
     @property
     def kubeconfig(self) -> str:
-        """The path of the cluster's kubeconfig (0600)."""
+        """Return the path of the cluster's kubeconfig (0600)."""
         return self._link.kubeconfig
 
     @property
     def server(self) -> str:
-        """`https://127.0.0.1:<port>`."""
+        """Return `https://127.0.0.1:<port>`."""
         return self._link.server
 
     @property
@@ -75,7 +75,7 @@ class AsyncNamespace:
     # -- objects -------------------------------------------------------------------------------------------------------
 
     async def apply(self, *manifests: Manifests, wait: bool = False, timeout: float = READY_SECONDS) -> ObjectList:
-        """Server-side apply of everything in `manifests`: paths, YAML text, objects. What the server answered.
+        """Apply everything in `manifests` on the server: paths, YAML text, objects. Return what the server answered.
 
         Namespaces that are used and not defined are created. With `wait`, return when all of it is ready: see
         `wait_ready`. Raises InvalidManifest, and NotReady after `timeout` seconds.
@@ -87,11 +87,11 @@ class AsyncNamespace:
         return applied
 
     async def get(self, reference: Reference) -> Object:
-        """The object as it is now. Raises LastcallError when it does not exist."""
+        """Return the object as it is now. Raises LastcallError when it does not exist."""
         return (await self._existing(reference))[1]
 
     async def list(self, kind: str, *, labels: str = "", fields: str = "", all_namespaces: bool = False) -> ObjectList:
-        """The objects of a kind, by label and field selectors."""
+        """Return the objects of a kind, by label and field selectors."""
         resource = await self._objects.kind(kind)
         namespace = "" if all_namespaces or not resource.namespaced else self._namespace
         listed = await self._objects.client.list(resource, namespace, label_selector=labels, field_selector=fields)
@@ -107,7 +107,7 @@ class AsyncNamespace:
         await wait_until_ready(self._objects, references, self._namespace, timeout)
 
     async def pods(self, reference: Reference) -> ObjectList:
-        """The Pods of a workload."""
+        """Return the Pods of a workload."""
         return await pods_below(self._objects.client, self._objects.clock, *await self._existing(reference))
 
     # -- the end -------------------------------------------------------------------------------------------------------
@@ -178,7 +178,8 @@ class AsyncNamespace:
         return "\n".join(lines)
 
     async def story(self, pod: Reference) -> "Ending":
-        """How a Pod ended, or how far its end is, from what the cluster remembers: of the latest Pod of that name.
+        """Return how a Pod ended, or how far its end is, from what the cluster remembers: of the latest Pod of that
+        name.
 
         Raises LastcallError when nothing of it has ended.
         """
@@ -190,7 +191,7 @@ class AsyncNamespace:
     async def logs(
         self, pod: Reference, container: str = "", *, previous: bool = False, tail: int | None = None
     ) -> str:
-        """What a container has printed: the first container of the Pod, or of a workload's first Pod."""
+        """Return what a container has printed: the first container of the Pod, or of a workload's first Pod."""
         obj = await self._pod(pod)
         chunks = [
             chunk
@@ -220,16 +221,16 @@ class AsyncNamespace:
 
     @asynccontextmanager
     async def port_forward(self, pod: Reference, port: int) -> AsyncIterator[str]:
-        """`http://127.0.0.1:<port>`, which leads to a Pod's port past every Service, until the block ends."""
+        """Give `http://127.0.0.1:<port>`, which leads to a Pod's port past every Service, until the block ends."""
         obj = await self._pod(pod)
         path = PODS.path(namespace_of(obj), name_of(obj), "portforward")
         async with forwarded(self._objects.client, path, port) as (host, number):
             yield f"http://{host}:{number}"
 
     async def url(self, target: str, *, timeout: float = REACH_SECONDS) -> str:
-        """`http://127.0.0.1:<port>`: the service proxy carries its connections to `svc/web:80` (or `pod/web:8080`) as
-        long as the cluster lives, as for `up --publish`. Returns when one is taken; raises NotReady after `timeout`
-        seconds, 0 for not waiting."""
+        """Return `http://127.0.0.1:<port>`: the service proxy carries its connections to `svc/web:80` (or
+        `pod/web:8080`) as long as the cluster lives, as for `up --publish`. Returns when one is taken; raises NotReady
+        after `timeout` seconds, 0 for not waiting."""
         host, port = await self._address(target)
         if timeout:
             await until_reachable((host, port), target, self._objects.clock, timeout)
@@ -253,14 +254,14 @@ class AsyncNamespace:
     # -- for a report --------------------------------------------------------------------------------------------------
 
     async def dump(self) -> str:
-        """Pods, Warning Events and the last lines of each container of the namespace, for somebody who asks why."""
+        """Return Pods, Warning Events and the last lines of each container of the namespace, for debugging."""
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.testing.dump import dump
 
         return await dump(self._objects, self._namespace)
 
     async def events(self) -> ObjectList:
-        """The namespace's Events."""
+        """Return the namespace's Events."""
         return (await self._objects.client.list(EVENTS, self._namespace)).items
 
 

@@ -21,17 +21,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--lastcall-cluster",
         metavar="worker|shared|NAME",
-        help="Which cluster tests use: one for each worker of pytest-xdist (worker, the default), one for all workers "
-        "(shared), or one that runs already (lastcall up --name NAME).",
+        help="Cluster that tests use: one for each worker of pytest-xdist (worker, the default), one for all workers "
+        "(shared), or the NAME of a running one (lastcall up --name NAME).",
     )
     group.addoption(
-        "--lastcall-options", metavar="OPTIONS", help='Options of lastcall up for it: "--nodes 2 --egress".'
+        "--lastcall-options", metavar="OPTIONS", help='Options of lastcall up for that cluster: "--nodes 2 --egress".'
     )
     parser.addini("lastcall_cluster", "As --lastcall-cluster.", default="worker")
     parser.addini("lastcall_options", "As --lastcall-options.", default="")
     parser.addini(
         "lastcall_namespace_grace",
-        "Seconds for the Pods of a test's namespace to end when the test is over; empty for their own.",
+        "Grace period in seconds for the Pods of a test's namespace when the test is over; empty for their own.",
         default="1",
     )
 

@@ -17,8 +17,8 @@ async def until_reachable(address: tuple[str, int], target: str, clock: Clock, t
     while not await _leads_somewhere(address):
         if monotonic(clock) > until:
             raise NotReady(
-                f"no connection to {target} is taken after {timeout:g} s: is a Pod behind it ready, and does it listen "
-                "on the target port?"
+                f"{target} accepts no connection after {timeout:g} s: check that a Pod behind it is Ready and listens "
+                "on the target port"
             )
         await clock.sleep(_AGAIN_SECONDS)
 

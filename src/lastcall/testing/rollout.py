@@ -25,7 +25,7 @@ class Rollout:
 
     @property
     def lost_requests(self) -> int:
-        """Over all runs, with the manifests as they are."""
+        """Return the requests lost over all runs, with the manifests as they are."""
         return int(self.document["pooled"]["manifest"]["lost"])
 
     @property
@@ -34,12 +34,12 @@ class Rollout:
 
     @property
     def conclusive(self) -> bool:
-        """False where requests were lost before anything was disrupted, or nobody answered."""
+        """Return False where requests were lost before anything was disrupted, or nobody answered."""
         return self.exit_status != _NO_VERDICT
 
     @property
     def causes(self) -> Mapping[str, int]:
-        """Cause → how many requests were lost by it, over all runs."""
+        """Return cause → how many requests were lost by it, over all runs."""
         counts: dict[str, int] = {}
         for experiment in self._of_manifest():
             for cause, count in (experiment.get("byCause") or {}).items():
@@ -48,13 +48,13 @@ class Rollout:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What would have saved requests, each once."""
+        """Return what would have saved requests, each once."""
         said = (each["sentence"] for experiment in self._of_manifest() for each in experiment.get("advice") or ())
         return tuple(dict.fromkeys(said))
 
     @property
     def patch(self) -> Mapping[str, Any]:
-        """All advice as one strategic merge patch of the workload; {} where there is none."""
+        """Return all advice as one strategic merge patch of the workload; {} where there is none."""
         return next((each["patch"] for each in self._of_manifest() if each.get("patch")), {})
 
     def _of_manifest(self) -> list[Any]:
@@ -68,7 +68,7 @@ class Rollout:
         return f"<Rollout: {self.lost_requests} of {self.total_requests} requests lost>"
 
     def assert_nothing_lost(self) -> None:
-        """AssertionError with the verdict and the advice, where requests were lost, or nothing is known."""
+        """Raise AssertionError with the verdict and the advice if requests were lost, or nothing is known."""
         if self.exit_status != 0:
             raise AssertionError(str(self))
 
@@ -106,7 +106,7 @@ async def run_rollout(manifests: Sequence[Manifests], timeout: float, options: M
     text, status = said.decode(errors="replace"), process.returncode or 0
     if not out.strip():
         kind = InvalidManifest if status == _BAD_INPUT else NotReady if "not Ready" in text else ClusterError
-        raise kind(text.strip() or f"lastcall rollout ended with exit status {status}, and said nothing")
+        raise kind(text.strip() or f"lastcall rollout ended with exit status {status} and printed nothing")
     document = json.loads(out)
     if "notReady" in document and not document["experiments"]:
         raise NotReady(text.strip(), [UnreadyCause(**each) for each in document["notReady"]])

@@ -126,5 +126,5 @@ class _Outcomes:
 def _silent(requests: Requests) -> str:
     return (
         f"nothing at {requests.target} answered {requests.kind} requests to {requests.path} within "
-        f"{FIRST_ANSWER_SECONDS:g} s: does it listen on that port, and is it ready?"
+        f"{FIRST_ANSWER_SECONDS:g} s: check that it is Ready and listens on that port"
     )

@@ -33,7 +33,7 @@ class ExecResult:
     stderr: str
 
     def check(self) -> "ExecResult":
-        """Itself. Raises LastcallError with stderr unless the exit code is 0."""
+        """Return self, or raise LastcallError with stderr if the exit code is not 0."""
         if self.exit_code != 0:
             raise LastcallError(f"the command ended with exit code {self.exit_code}: {self.stderr or self.stdout}")
         return self

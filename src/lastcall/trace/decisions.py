@@ -96,7 +96,7 @@ def _by_condition(pod: Object, around: DecisionContext, at_ns: int) -> Draft | N
     taints = f" ({', '.join(around.taints)})" if around.taints else ""
     facts: GroundsOfDecision = {}
     if rule.endswith("eviction.go:Create"):
-        words = "evicted through the Eviction API, by whom is not told"
+        words = "evicted through the Eviction API; the API does not say by whom"
         if around.budgets:
             facts["podDisruptionBudget"] = around.budgets[0]
             words += f"; PodDisruptionBudget {around.budgets[0]} allowed it"
@@ -137,7 +137,7 @@ def _step(pod: Object, event: PodEvent, owner: OwnerState | None, phase: str) ->
         return "", deleted_it, rule
     if event.of_kind == "StatefulSet":
         if phase in TERMINAL:
-            return "ended", f"it has ended ({phase}), and {named} makes it anew", rule
+            return "ended", f"it has ended ({phase}), and {named} creates it again", rule
         ordinal = name_of(pod).rpartition("-")[2]
         if owner.replicas is not None and ordinal.isdigit() and int(ordinal) >= owner.replicas:
             return "scaling", f"{named} scales to {owner.replicas}, the highest ordinal goes first", rule
@@ -151,7 +151,7 @@ def _step(pod: Object, event: PodEvent, owner: OwnerState | None, phase: str) ->
         finished = "pkg/controller/job/job_controller.go:deleteActivePods"
         if owner.finished:
             because = f" ({owner.finished_reason})" if owner.finished_reason else ""
-            return "finished", f"{named} is over: {owner.finished}{because}", finished
+            return "finished", f"{named} has finished: {owner.finished}{because}", finished
         if owner.suspended:
             return "suspended", f"{named} was suspended", finished
     return "", deleted_it, rule

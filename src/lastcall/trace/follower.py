@@ -111,7 +111,7 @@ class Follower:
 
     @property
     def missing(self) -> dict[tuple[str, str], MissingRight]:
-        """What may not be read, by (resource, namespace)."""
+        """Return what may not be read, by (resource, namespace)."""
         return self._watches.missing
 
     async def run(self) -> None:
@@ -133,7 +133,7 @@ class Follower:
 
     @property
     def is_synced(self) -> bool:
-        """Whether the first list of Pods is known, or is not available."""
+        """Return whether the first list of Pods is known, or is not available."""
         return self._synced.is_set()
 
     def stop(self) -> None:
@@ -141,41 +141,41 @@ class Follower:
         self._over.set()
 
     async def endings(self) -> AsyncIterator[Ending]:
-        """Each finished story. Ends with `run`."""
+        """Yield each finished story. Ends with `run`."""
         while (ending := await self._finished.get()) is not None:
             yield ending
 
     def ongoing(self) -> list[Ending]:
-        """The stories so far of Pods that are ending now."""
+        """Return the stories so far of Pods that are ending now."""
         return [self._ending(timeline) for timeline in self._shared.timelines.values()]
 
     def story_of(self, uid: str) -> Ending | None:
-        """The story so far of a Pod that is ending now, None for others."""
+        """Return the story so far of a Pod that is ending now, None for others."""
         timeline = self._shared.timelines.get(uid)
         return None if timeline is None else self._ending(timeline)
 
     def commands(self) -> list[str]:
-        """For an administrator's shell: what gives all the rights that are missing."""
+        """Return commands for an administrator's shell that grant all missing permissions."""
         return self._watches.commands()
 
     def following(self) -> int:
-        """How many Pods are there that are followed."""
+        """Return how many Pods are there that are followed."""
         return self._tracker.following()
 
     def ending(self) -> int:
-        """How many of them are ending now."""
+        """Return how many of them are ending now."""
         return len(self._shared.timelines)
 
     def waiting(self) -> int:
-        """How many finished stories nobody has taken yet."""
+        """Return how many finished stories nobody has taken yet."""
         return self._finished.qsize()
 
     def sources(self) -> Sequence[Source]:
-        """What is watched, and how that goes."""
+        """Return what is watched, and how that goes."""
         return self._watches.sources
 
     def add(self, record: Record) -> None:
-        """A record from elsewhere (a node's agent): with a Pod's uid, on the monotonic clock of this machine.
+        """Add a record from elsewhere (a node's agent): with a Pod's uid, on the monotonic clock of this machine.
 
         Until its end begins, the last MOST_OF_EACH of it are kept. What was observed goes before what was inferred.
         """
@@ -186,13 +186,13 @@ class Follower:
             self._foreign.remember(record.pod_uid, record)
 
     def place(self, node: str, stamp: str) -> Moment | None:
-        """A time by a node's clock ("": the API server's) on ours; None for another text."""
+        """Return a time by a node's clock ("": the API server's) on ours; None for another text."""
         wall = self._shared.clocks.ours(node, stamp)
         now = self._shared.now()
         return None if wall is None else Moment(now.at_ns - (now.wall_ns - wall), wall)
 
     def requests(self) -> int:
-        """How many requests were sent for lists and watches."""
+        """Return how many requests were sent for lists and watches."""
         return sum(each.requests for each in self._watches.sources)
 
     def _blind(self, error: StatusError) -> None:

@@ -49,7 +49,7 @@ def is_terminal(pod: Object) -> bool:
 
 
 def deletion_of(pod: Object) -> tuple[str, int | None]:
-    """(deletionTimestamp, deletionGracePeriodSeconds); ("", None) for a Pod that nobody has deleted."""
+    """Return (deletionTimestamp, deletionGracePeriodSeconds); ("", None) for a Pod that nobody has deleted."""
     meta = pod["metadata"]
     grace = meta.get("deletionGracePeriodSeconds")
     return str(meta.get("deletionTimestamp") or ""), grace if isinstance(grace, int) else None
@@ -69,7 +69,7 @@ def in_order_of_ends(pod: Object) -> list[tuple[str, Object]]:
 
 
 def condition_of(pod: Object, type_: str) -> Object:
-    """A condition; {} for one that is not there."""
+    """Return a condition; {} for one that is not there."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each.get("type") == type_), {})
 

@@ -32,7 +32,7 @@ class MissingRight:
 
     @property
     def missed(self) -> str:
-        """Goes on from "not known"."""
+        """Return the words that continue "not known"."""
         return MISSED.get(self.resource, f"what {self.resource} tell")
 
     @property

@@ -33,12 +33,12 @@ class Scope:
 
     @property
     def only_pods(self) -> bool:
-        """Every target is a Pod: the end of the last one is the end of the work."""
+        """Return True if every target is a Pod: the end of the last one is the end of the work."""
         return bool(self.targets) and all(each.kind == PODS.kind for each in self.targets)
 
 
 def target_of(text: str) -> Target:
-    """`pod/web-0`, `deploy/web`, `deployments.apps/web`; a word alone is a Pod. Raises ScopeError."""
+    """Parse `pod/web-0`, `deploy/web`, `deployments.apps/web`; a word alone is a Pod. Raises ScopeError."""
     kind, slash, name = text.partition("/")
     if not slash:
         kind, name = "pod", text
@@ -49,4 +49,4 @@ def target_of(text: str) -> Target:
                 raise ScopeError(f"{text!r}: write KIND/NAME, such as {resource.singular}/web")
             return Target(resource.kind, name)
     known = ", ".join(each.singular for each in KINDS)
-    raise ScopeError(f"{text!r}: trace follows Pods of {known}; {kind!r} is none of these")
+    raise ScopeError(f"{text!r}: trace follows Pods of {known}, not of {kind!r}")

@@ -48,9 +48,13 @@ class Gap:
     def sentence(self) -> str:
         if self.lost:
             return (
-                f"Of {self.seconds:.1f} s the {self.what} were not seen ({self.why}): only what was left of it is told."
+                f"For {self.seconds:.1f} s the {self.what} were not watched ({self.why}): the report has only what was "
+                "left of them."
             )
-        return f"For {self.seconds:.1f} s no word of {self.what} came ({self.why}): what happened then is told late."
+        return (
+            f"For {self.seconds:.1f} s no news of {self.what} arrived ({self.why}): the report shows what happened "
+            "then too late."
+        )
 
 
 @dataclass(slots=True)

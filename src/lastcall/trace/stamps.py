@@ -18,7 +18,7 @@ SKEW_NOTICED_SECONDS = 2.0
 
 
 def stamp_ns(text: str) -> int | None:
-    """Nanoseconds since the epoch of an RFC 3339 time, None for another text."""
+    """Return nanoseconds since the epoch of an RFC 3339 time, None for another text."""
     head, dot, tail = text.partition(".")
     digits = tail.rstrip("Z").partition("+")[0].partition("-")[0] if dot else ""
     zone = tail[len(digits) :] if dot else ""

@@ -31,7 +31,8 @@ def unknown(pod: Object, records: Sequence[Record]) -> Iterator[str]:
         sent = next(r for r in records if r.kind == kinds.DELETE_ACCEPTED)
         if not sent.told(kinds.DELETE_ACCEPTED).get("user"):
             owned = ", and its owner does not say that it was" if controller_of(pod) else ""
-            yield f"Who deleted it is not known: the API does not tell{owned}; an audit log of the API server does."
+            why = f"the API does not expose it{owned}; an audit log of the API server does."
+            yield f"Who deleted it is not known: {why}"
     if not ran:
         return
     misses = [what for what, tell in NODE_ONLY.items() if not there & set(tell)]
@@ -50,7 +51,7 @@ def unknown(pod: Object, records: Sequence[Record]) -> Iterator[str]:
         if int(status.get("restartCount") or 0) > bool((status.get("lastState") or {}).get("terminated"))
     ]
     if more:
-        yield f"Earlier runs of {_listed(more)} are not told: a status names only the last one that ended."
+        yield f"Earlier runs of {_listed(more)} are not in this report: a status keeps only the last one that ended."
     yield from _hooks(records)
     yield from _stop_signals(pod, records)
 

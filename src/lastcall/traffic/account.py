@@ -78,17 +78,17 @@ class Account:
 
     @property
     def upper_bound(self) -> float:
-        """Of the share of lost requests, with 95 % confidence."""
+        """Return the upper bound of the share of lost requests, with 95 % confidence."""
         return upper_bound(len(self.lost), self.total)
 
     @property
     def causes(self) -> list[tuple[Cause, int]]:
-        """The most frequent first."""
+        """Return the most frequent first."""
         return Counter(each.cause for each in self.lost).most_common()
 
     @property
     def moves(self) -> list[tuple[tuple[Kind, Moved], int]]:
-        """The most frequent first."""
+        """Return the most frequent first."""
         return Counter((each.kind, each.moved) for each in self.moved if each.moved).most_common()
 
     @property
@@ -105,8 +105,9 @@ def account(
     begun: int | None = None,
     whole_output: bool = True,
 ) -> Account:
-    """`output` is what the Pods printed, `whole_output` whether that is all; `disrupted` the moment from which requests
-    count, before it is control; `begun` how many requests the client says it began (their ids are 1 to that).
+    """Account for requests. `output` is what the Pods printed, `whole_output` whether that is all; `disrupted` the
+    moment from which requests count, before it is control; `begun` how many requests the client says it began (their
+    ids are 1 to that).
 
     What was under way at that moment counts: the disruption may have cut it off.
     """

@@ -44,7 +44,7 @@ class Judgement:
 
     @property
     def patch(self) -> dict[str, Any]:
-        """All that a manifest can do, as one; {} when it can do nothing."""
+        """Return all that a manifest can do, as one; {} when it can do nothing."""
         return merged(each.patch for each in self.advice)
 
 
@@ -59,8 +59,9 @@ def judge(
     disrupt: str = "rollout",
     path: str = "/",
 ) -> Judgement:
-    """`owner` is the Deployment (or other owner of Pods) as it was; `port` the container's port of the Service;
-    `sleep_hooks` whether this Kubernetes has preStop hooks that sleep (1.30 on); `longest_lag` how late, in seconds, a
+    """Judge a run. `owner` is the Deployment (or other owner of Pods) as it was; `port` the container's port of the
+    Service; `sleep_hooks` whether this Kubernetes has preStop hooks that sleep (1.30 on); `longest_lag` how late, in
+    seconds, a
     change of endpoints may usually be, which may be more than what was seen; `disrupt` what was done; `path`
     what requests ask for. Advice whose patch does not hold is given without it."""
     never = joined(map(_never_answered, account.never_answered), "; ")
@@ -116,7 +117,7 @@ def _of_them(why: str, count: int, lost: int) -> str:
 
 
 def with_advice(sentence: str, advice: str) -> str:
-    """A verdict that ends with the first advice; in place of another one that it ended with."""
+    """Return a verdict that ends with the first advice; in place of another one that it ended with."""
     if isinstance(sentence, Said) and sentence.template == "$sentence. $advice":
         sentence = fact_of(sentence, "sentence")
     return tell("$sentence. $advice", sentence=sentence, advice=advice)
@@ -128,7 +129,7 @@ def checked(advice: Advice, owner: dict[str, Any]) -> Advice:
 
 
 def refused(advice: Advice, why: str) -> Advice:
-    """Without its patch; "" for why leaves it as it is."""
+    """Return the advice without its patch; "" for why leaves it as it is."""
     if not why:
         return advice
     sentence = tell("$advice It cannot be tried here: $why.", advice=advice.sentence, why=why)
@@ -136,12 +137,12 @@ def refused(advice: Advice, why: str) -> Advice:
 
 
 ASKS: dict[Kind, str] = {
-    "fresh": tell("--path says what they ask for, --port where"),
-    "keep-alive": tell("--path says what they ask for, --port where"),
-    "slow": tell("--slow-path says what they ask for"),
-    "tcp": tell("each sends a line and wants the same line back, without HTTP"),
-    "stream": tell("--stream-path says what they ask for"),
-    "websocket": tell("--websocket-path says where they are opened"),
+    "fresh": tell("set the path with --path, the port with --port"),
+    "keep-alive": tell("set the path with --path, the port with --port"),
+    "slow": tell("set the path with --slow-path"),
+    "tcp": tell("each sends a line and expects the same line back, without HTTP"),
+    "stream": tell("set the path with --stream-path"),
+    "websocket": tell("set the path with --websocket-path"),
     "http2": tell("they are HTTP/2 with prior knowledge (h2c)"),
 }
 
@@ -150,13 +151,13 @@ def _never_answered(never: NeverAnswered) -> str:
     facts = {"kind": never.kind, "how": never.lost, "ask": ASKS[never.kind]}
     if never.count == 1:
         return tell(
-            "the only $kind request was not answered ($how), not even by Pods that nothing ended: does the application "
-            "speak that kind? ($ask)",
+            "the only $kind request was not answered ($how), not even by Pods that nothing ended: check that the "
+            "application speaks that kind ($ask)",
             **facts,
         )
     return tell(
-        "none of $count $kind ones was answered ($how), not even by Pods that nothing ended: does the application "
-        "speak that kind? ($ask)",
+        "none of $count $kind ones was answered ($how), not even by Pods that nothing ended: check that the "
+        "application speaks that kind ($ask)",
         count=never.count,
         **facts,
     )
@@ -401,8 +402,8 @@ def _hooks_of_others(pod_spec: dict[str, Any], serving: str) -> list[str]:
 
 
 def sleep_patch(owner: dict[str, Any], seconds: int, grace: int, *, sleep_hooks: bool = True) -> dict[str, Any]:
-    """A strategic merge patch: the containers that serve wait so long before they are told to stop (0: not at all),
-    each with what its hook does besides. The grace period is `grace` where the owner's is shorter."""
+    """Return a strategic merge patch: the containers that serve wait so long before they are told to stop (0: not at
+    all), each with what its hook does besides. The grace period is `grace` where the owner's is shorter."""
     spec = owner["spec"]["template"]["spec"]
     hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in declared_serving(spec)}
     return _hooks_patch(owner, hooks, grace)
@@ -417,12 +418,12 @@ def _hooks_patch(owner: dict[str, Any], hooks: dict[str, WaitingHook], grace: in
 
 
 def only_sleeps(owner: dict[str, Any]) -> bool:
-    """Whether the hooks of the containers that serve, if there are any, do nothing but wait."""
+    """Return whether the hooks of the containers that serve, if there are any, do nothing but wait."""
     return all(own_sleep(each) is not None for each in declared_serving(owner["spec"]["template"]["spec"]))
 
 
 def own_wait(owner: dict[str, Any]) -> int | None:
-    """For how many seconds the longest of those hooks waits, 0 without one; None where one does something else."""
+    """Return the seconds that the longest of those hooks waits, 0 without one; None where one does something else."""
     sleeps = [own_sleep(each) for each in declared_serving(owner["spec"]["template"]["spec"])]
     return None if None in sleeps else max((each for each in sleeps if each is not None), default=0)
 

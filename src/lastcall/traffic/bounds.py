@@ -6,7 +6,7 @@ import math
 
 
 def upper_bound(lost: int, total: int, confidence: float = 0.95) -> float:
-    """The largest share of lost requests that still explains that so few were seen (Clopper-Pearson, one-sided).
+    """Return the largest share of lost requests that still explains that so few were seen (Clopper-Pearson, one-sided).
 
     For none lost it is about 3/total. Answers 1.0 for no requests at all.
     """
@@ -37,5 +37,5 @@ def _at_most(lost: int, total: int, share: float) -> float:
 
 
 def percentage(share: float) -> str:
-    """As people read it: two digits, three just below everything."""
+    """Return the percentage as people read it: two digits, three just below everything."""
     return f"{share * 100:.{2 if share < 0.995 else 3}g} %"

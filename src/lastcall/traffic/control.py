@@ -18,8 +18,8 @@ ENOUGH = 3
 
 
 def asks_the_application(container: Mapping[str, Any]) -> bool:
-    """Whether a probe that keeps it from being Ready asks more than whether its port takes connections, which it does
-    before the application serves."""
+    """Return whether a probe that keeps it from being Ready asks more than whether its port takes connections, which
+    it does before the application serves."""
     probes = (container.get(each) or {} for each in ("readinessProbe", "startupProbe"))
     return any(probe and "tcpSocket" not in probe for probe in probes)
 
@@ -37,7 +37,8 @@ class Control:
     probed: bool
 
     def decide(self, outcomes: Sequence[Outcome], now: float) -> Decision:
-        """`wait` for more outcomes, `go` on, or `stop`: a kind has no good answer, and none is to be expected."""
+        """Return `wait` for more outcomes, `go` on, or `stop`: a kind has no good answer, and none is to be
+        expected."""
         passed = now - self.began
         if passed < self.seconds:
             return "wait"
@@ -52,7 +53,7 @@ class Control:
 
 
 def unanswered(outcomes: Iterable[Outcome]) -> dict[Kind, dict[str, int]]:
-    """Kinds without a good answer → how they were lost, and how often."""
+    """Return kinds without a good answer → how they were lost, and how often."""
     lost: dict[Kind, dict[str, int]] = {}
     good: set[Kind] = set()
     for each in outcomes:

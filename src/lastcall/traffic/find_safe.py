@@ -40,7 +40,7 @@ class MeasuredEnd:
 
 
 def measure_end(lives: Sequence[PodLife], delayed: float) -> MeasuredEnd | None:
-    """`delayed` are the seconds of delay that were asked for. None when no Pod was seen to end."""
+    """Measure how Pods end, None when no Pod was seen to end. `delayed` are the requested seconds of delay."""
     hooks, terms, accepts, drains, lags, killed = [], [], [], [], [], False
     for life in lives:
         if life.deleted is None or life.term is None or life.exited is None:
@@ -75,13 +75,14 @@ def deaf_seconds(end: MeasuredEnd, lag: float, sleep: float | None = None) -> fl
 
 
 def smallest_grace(drains: float, sleep: float) -> int:
-    """terminationGracePeriodSeconds for a hook that sleeps and an application that then drains so many seconds."""
+    """Return terminationGracePeriodSeconds for a hook that sleeps and an application that then drains so many
+    seconds."""
     return math.floor(sleep + drains) + 1
 
 
 def last_safe(count: int, is_safe: Callable[[int], bool], guess: int | None = None) -> int:
-    """The last index below `count` that is safe; -1 when not even the first one is. By bisection; with a guess, after
-    growing steps away from it, which are few when it is good."""
+    """Return the last index below `count` that is safe; -1 when not even the first one is. By bisection; with a guess,
+    after growing steps away from it, which are few when it is good."""
     low, high = -1, count
     if guess is not None and count > 0:
         at, step = min(max(guess, 0), count - 1), 1
@@ -126,7 +127,7 @@ class EdgeSearch:
     trials: list[Trial] = field(default_factory=list)
 
     def next(self) -> int | None:
-        """The index for the next run; None when the search is over."""
+        """Return the index for the next run; None when the search is over."""
         if self.unsafe == 0 or len(self.trials) >= 2 * self.runs:
             return None
         if len(self.trials) >= self.runs and self.settled:
@@ -136,18 +137,19 @@ class EdgeSearch:
 
     @property
     def safe(self) -> int | None:
-        """The last index that lost nothing, below all that lost."""
+        """Return the last index that lost nothing, below all that lost."""
         bound = self.count if self.unsafe is None else self.unsafe
         return max((each.index for each in self._all if not each.lost and each.index < bound), default=None)
 
     @property
     def unsafe(self) -> int | None:
-        """The first index that lost requests."""
+        """Return the first index that lost requests."""
         return min((each.index for each in self._all if each.lost), default=None)
 
     @property
     def settled(self) -> bool:
-        """Whether there is a safe value, found so more than once, and one beyond it that loses; or there is none."""
+        """Return whether there is a safe value, found so more than once, and one beyond it that loses; or there is
+        none."""
         safe = self.safe
         if self.unsafe == 0:
             return True
@@ -156,7 +158,7 @@ class EdgeSearch:
         return self.unsafe is not None or safe == self.count - 1
 
     def at(self, index: int | None) -> list[Trial]:
-        """The runs at one value."""
+        """Return the runs at one value."""
         return [each for each in self._all if each.index == index]
 
     @property

@@ -44,7 +44,7 @@ class KindEnd:
 
     @property
     def pinned(self) -> bool:
-        """Whether its requests come on connections that others were on before."""
+        """Return whether its requests come on connections that others were on before."""
         return self.kind in REUSED
 
     @property
@@ -53,15 +53,15 @@ class KindEnd:
 
     @property
     def finished(self) -> bool:
-        """Whether the application ends well what it has begun; what nobody saw is taken to be lost, but for requests
-        that are hardly ever under way."""
+        """Return whether the application ends well what it has begun; what nobody saw is taken to be lost, but for
+        requests that are hardly ever under way."""
         return self.at_stop == "answered" or (self.at_stop == "unknown" and (self.quick or self.pinned))
 
 
 def measure_kinds(
     kinds: Iterable[Kind], outcomes: Sequence[Outcome], causes: Mapping[int, Cause], lives: Sequence[PodLife]
 ) -> tuple[KindEnd, ...]:
-    """Of one run; `causes` are those of the lost requests, by id."""
+    """Measure the kinds of one run; `causes` are those of the lost requests, by id."""
     addresses = by_address(lives)
     found = []
     for kind in kinds:
@@ -74,7 +74,7 @@ def measure_kinds(
 
 
 def combine(first: Sequence[KindEnd], second: Sequence[KindEnd]) -> tuple[KindEnd, ...]:
-    """What two runs saw."""
+    """Return what two runs saw."""
     others = {each.kind: each for each in second}
     found = []
     for each in first:
@@ -87,7 +87,7 @@ def combine(first: Sequence[KindEnd], second: Sequence[KindEnd]) -> tuple[KindEn
 
 
 def short_seconds(end: MeasuredEnd, kind: KindEnd, lag: float, grace: float, sleep: float | None = None) -> float:
-    """By how much the Pod's end is too early for this kind at a lag, in seconds; 0 or less: nothing is lost.
+    """Return by how many seconds the Pod's end is too early for this kind at a lag; 0 or less: nothing is lost.
 
     `lag` are the delays asked for, all hops together; `grace` is the Pod's grace period; `sleep` a preStop sleep in the
     place of the hook there was.
@@ -105,8 +105,8 @@ def short_seconds(end: MeasuredEnd, kind: KindEnd, lag: float, grace: float, sle
 
 
 def probe_lag(end: MeasuredEnd, kinds: Sequence[KindEnd], others: float) -> float | None:
-    """The lag of a run in which requests are under way at the stop signal, of the kinds of which none was; None where
-    that is known, or not to be had. `others` are the delays of the hops that are not searched."""
+    """Return the lag of a run in which requests are under way at the stop signal, of the kinds of which none was; None
+    where that is known, or not to be had. `others` are the delays of the hops that are not searched."""
     unseen = [each.took for each in kinds if each.at_stop == "unknown" and not each.quick and not each.pinned]
     if not unseen:
         return None
@@ -115,7 +115,7 @@ def probe_lag(end: MeasuredEnd, kinds: Sequence[KindEnd], others: float) -> floa
 
 
 def drains(end: MeasuredEnd, kinds: Sequence[KindEnd]) -> float:
-    """How long the application may go on after its stop signal, in seconds: as it was seen to, or until the last
+    """Return how long the application may go on after its stop signal, in seconds: as it was seen to, or until the last
     request that it took is answered."""
     longest = max((each.took for each in kinds if each.at_stop == "answered" and not each.quick), default=0.0)
     return max(end.drains, end.accepts + longest if longest else 0.0)

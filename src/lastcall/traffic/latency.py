@@ -54,7 +54,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def latencies(runs: Iterable[tuple[Sequence[Outcome], Span]]) -> Latencies:
-    """Of one run or of several together."""
+    """Return the latencies of one run or of several together."""
     took: dict[When, dict[Kind, list[tuple[float, float]]]] = {phase: {} for phase in PHASES}
     for outcomes, span in runs:
         for each in outcomes:
@@ -71,5 +71,5 @@ def _latency(took: Sequence[tuple[float, float]]) -> Latency:
 
 
 def told_seconds(seconds: float) -> str:
-    """As people read it: `3.2 ms`, `1.04 s`."""
+    """Return a time as people read it: `3.2 ms`, `1.04 s`."""
     return f"{seconds * 1000:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"

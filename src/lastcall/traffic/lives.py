@@ -94,7 +94,7 @@ class PodLife:
     records: list[Record] = field(default_factory=list)
 
     def corners(self) -> "Iterator[PodLife]":
-        """Every exact life at the ends of its bounds; itself where all its moments are exact.
+        """Yield every exact life at the ends of its bounds; itself where all its moments are exact.
 
         What is asked of a life changes once with each of its moments, so an answer that all corners give is that of
         every life within the bounds. An end has an order: its DELETE, the stop signal, the exit.
@@ -119,7 +119,7 @@ class PodLife:
         return [exact, [crash for crash, _ in either], [stopped for _, stopped in either]]
 
     def phase(self, at: float) -> Phase:
-        """What it was doing at a moment."""
+        """Return what it was doing at a moment."""
         if is_over(self.exited, at):
             return "after its exit"
         if is_over(self.signalled, at):
@@ -131,21 +131,21 @@ class PodLife:
         return "restarting" if self.outage(at, at) is not None else "ready"
 
     def outage(self, sent: float, finished: float) -> Outage | None:
-        """The outage that a request fell into, the last one of several."""
+        """Return the outage that a request fell into, the last one of several."""
         return next((each for each in reversed(self.outages) if each.covers(sent, finished)), None)
 
     @property
     def signalled(self) -> Moment | None:
-        """From when on it may have had its stop signal."""
+        """Return the moment from which it may have had its stop signal."""
         return self.term if self.term is None else first_of(self.stop, self.term)
 
     @property
     def deaf(self) -> Moment | None:
-        """From when on it listened no more; a signal that was sent may have been acted on at once."""
+        """Return the moment from which it no longer listened; a signal that was sent may have been acted on at once."""
         return first_of(self.term, self.listener_closed, self.exited)
 
     def is_named(self, at: float) -> bool:
-        """Whether the rules named it at a moment."""
+        """Return whether the rules named it at a moment."""
         if not is_over(self.routed, at):
             return False
         if any(begin.latest + SKEW_SECONDS < at < end.earliest for begin, end in self.pauses):
@@ -153,31 +153,33 @@ class PodLife:
         return self.unrouted is None or at <= self.unrouted.latest + SKEW_SECONDS
 
     def is_named_all_along(self, sent: float, finished: float) -> bool:
-        """Whether the rules named it from before one moment until after another, whatever their clocks differ by."""
+        """Return whether the rules named it from before one moment until after another, whatever their clocks differ
+        by."""
         begin, end = sent - SKEW_SECONDS, finished + SKEW_SECONDS
         if not is_over(self.routed, begin) or (self.unrouted is not None and self.unrouted.earliest < end):
             return False
         return not any(begin < until.latest and since.earliest < end for since, until in self.pauses)
 
     def is_published_unready(self, at: float) -> bool:
-        """Whether the rules named it at a moment at which it was not Ready yet: publishNotReadyAddresses."""
+        """Return whether the rules named it at a moment at which it was not Ready yet: publishNotReadyAddresses."""
         return is_over(self.routed, at) and not is_over(self.ready, at)
 
     @property
     def unready(self) -> bool:
-        """Whether it stopped being ready although nothing ended it."""
+        """Return whether it stopped being ready although nothing ended it."""
         if self.pauses or self.unrouted is None:
             return bool(self.pauses)
         return self.deleted is None or self.unrouted.latest < self.deleted.earliest
 
     def listens(self, at: float) -> bool:
-        """Whether it was ready before a moment, and nothing had told it to stop, nor closed its listener."""
+        """Return whether it was ready before a moment, and nothing had told it to stop, nor closed its listener."""
         if not is_over(self.ready, at) or self.outage(at, at) is not None:
             return False
         return not is_over(first_of(self.signalled, self.deaf), at)
 
     def refuses(self, sent: float, finished: float) -> bool:
-        """Whether the rules named it between two moments when it did not listen, or may not have listened any more.
+        """Return whether the rules named it between two moments when it did not listen, or may not have listened any
+        more.
 
         A refusal is answered at some moment between the two: the generator may be late with either.
         """
@@ -187,13 +189,13 @@ class PodLife:
 
     @property
     def routing_lag(self) -> float | None:
-        """From the DELETE to the moment from which no new connection came, in seconds."""
+        """Return the seconds from the DELETE to the moment from which no new connection came."""
         if self.deleted is None or self.unrouted is None:
             return None
         return self.unrouted.since(self.deleted)
 
     def between(self, at: float) -> tuple[str, str]:
-        """The kinds of the records before and after a moment, "" where there is none."""
+        """Return the kinds of the records before and after a moment, "" where there is none."""
         before = [each.kind for each in self.records if seconds(each) <= at]
         after = [each.kind for each in self.records if seconds(each) > at]
         return (before[-1] if before else "", after[0] if after else "")

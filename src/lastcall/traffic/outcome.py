@@ -52,12 +52,12 @@ HELD_UP_SECONDS = 0.5
 
 LOST_MEANS: dict[Lost, str] = {
     "refused": tell("the connection was refused"),
-    "unreachable": tell("there was no way to the address"),
-    "connect timeout": tell("nobody answered the SYN"),
+    "unreachable": tell("the address was unreachable"),
+    "connect timeout": tell("no answer to the SYN"),
     "reset before bytes": tell("reset (RST, or HTTP/2's RST_STREAM) before a byte of the answer"),
     "closed before bytes": tell("closed (FIN) before a byte of the answer"),
     "reset after bytes": tell("reset within the answer, the stream or the WebSocket"),
-    "truncated": tell("closed within the answer or the stream, before its end was told (last chunk, Content-Length)"),
+    "truncated": tell("closed within the answer or the stream, before its announced end (last chunk, Content-Length)"),
     "timeout": tell("no whole answer, no echo of a message, within --request-timeout"),
     "5xx": tell("answered with an error"),
     "not upgraded": tell("the WebSocket's handshake was answered with something else than 101"),
@@ -128,7 +128,7 @@ class Outcome:
 
     @property
     def measured(self) -> bool:
-        """False where a client that was held up cannot say whose loss it is.
+        """Return False where a client that was held up cannot say whose loss it is.
 
         That time ran out: the answer may have been there. Such a timeout counts only where a Pod's end explains it.
         That a new connection was closed before an answer: between connecting and sending, the client may have stood

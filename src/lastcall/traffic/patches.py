@@ -7,8 +7,8 @@ from typing import Any
 
 
 def merged(patches: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Lists whose items have names are merged by those; of two whole numbers the larger one counts (replicas, grace
-    periods, sleeps), of other values the first."""
+    """Merge patches. Lists whose items have names are merged by those; of two whole numbers the larger one counts
+    (replicas, grace periods, sleeps), of other values the first."""
     found: dict[str, Any] = {}
     for patch in patches:
         found = _merged(found, patch)

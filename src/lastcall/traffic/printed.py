@@ -51,7 +51,7 @@ class Printed:
 
 
 def ids_printed(output: Iterable[str]) -> dict[int, int]:
-    """Id → how often the applications printed it."""
+    """Return id → how often the applications printed it."""
     found: Counter[int] = Counter()
     for line in output:
         found.update({int(number) for number in _ID.findall(line)})
@@ -59,7 +59,7 @@ def ids_printed(output: Iterable[str]) -> dict[int, int]:
 
 
 def answered_unseen(outcomes: Iterable[Outcome], seen: Mapping[int, int]) -> tuple[int, ...]:
-    """Ids that a client got an answer to and no application printed, of the kinds that it prints."""
+    """Return ids that a client got an answer to and no application printed, of the kinds that it prints."""
     answered = [each for each in outcomes if not each.lost]
     printed = {each.kind for each in answered if each.id in seen}
     return tuple(sorted(each.id for each in answered if each.kind in printed and each.id not in seen))

@@ -179,7 +179,7 @@ class LoadClient:
 
     @classmethod
     async def on_host(cls) -> Self:
-        """With a generator on the host, outside of the cluster: a process that ends when this is closed."""
+        """Start a generator on the host, outside of the cluster: a process that ends when this is closed."""
         ours, theirs = socket.socketpair()
         program = f"from lastcall.traffic.process import main_on_host; main_on_host({theirs.fileno()})"
         process = subprocess.Popen([sys.executable, "-c", program], pass_fds=[theirs.fileno()])  # noqa: ASYNC220, S603
@@ -208,7 +208,7 @@ class LoadClient:
         self._say(Stop())
 
     async def outcomes(self) -> AsyncIterator[Outcome]:
-        """Every outcome. Raises ControlError when the process died."""
+        """Yield every outcome. Raises ControlError when the process died."""
         while line := await self._reader.readline():
             fields = wire.decode(line)
             if "error" in fields:

@@ -26,7 +26,7 @@ class Advice:
 
 
 def grace_of(owner: dict[str, Any]) -> int:
-    """terminationGracePeriodSeconds of the owner's Pods."""
+    """Return terminationGracePeriodSeconds of the owner's Pods."""
     return int(owner["spec"]["template"]["spec"].get("terminationGracePeriodSeconds", 30))
 
 

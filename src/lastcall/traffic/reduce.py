@@ -52,7 +52,7 @@ _OF_A_POD = frozenset(
 
 
 def pod_lives(records: Iterable[Record], port: int | None = None, declared: Collection[str] = ()) -> list[PodLife]:
-    """Of every Pod that the records report, in order of appearance.
+    """Return the life of every Pod that the records report, in order of appearance.
 
     Requests go to the containers that were `declared` to have the port, else to those seen to listen on `port`; else
     to any of them."""

@@ -19,7 +19,7 @@ class Secured:
         self._contexts = {protocol: _context(ca_pem, protocol) for protocol in (HTTP1, HTTP2)}
 
     def context(self, protocol: str) -> ssl.SSLContext:
-        """That offers the one protocol (ALPN)."""
+        """Return a context that offers the one protocol (ALPN)."""
         return self._contexts[protocol]
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 
 def serving_containers(pod_spec: Mapping[str, Any], port: int | str) -> tuple[int | None, set[str]]:
-    """Of a Service's target port: its number, None where only the Pod knows it, and the containers that declare it."""
+    """Return a Service's target port: its number, None where only the Pod knows it, and the containers that declare
+    it."""
     declared = [
         (each["name"], its["containerPort"])
         for each in [*(pod_spec.get("initContainers") or ()), *pod_spec["containers"]]

@@ -35,7 +35,7 @@ class Balance:
 
     @property
     def skew(self) -> float:
-        """The most that a Pod got, as a multiple of its even share."""
+        """Return the most that a Pod got, as a multiple of its even share."""
         total = sum(self.requests.values())
         return max(self.requests.values()) * len(self.requests) / total if total else 1.0
 

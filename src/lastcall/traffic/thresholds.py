@@ -50,7 +50,7 @@ class Pooled:
 
     @property
     def upper_bound(self) -> float:
-        """Of the share of lost requests, with 95 % confidence, all runs together."""
+        """Return the upper bound of the share of lost requests, with 95 % confidence, all runs together."""
         return upper_bound(self.lost, self.total)
 
 
@@ -74,12 +74,13 @@ class Checked:
 
 
 def check(thresholds: Thresholds, found: Pooled) -> list[Checked]:
-    """What was asked for; without a limit of its own nothing may be lost, which is told only where one was given."""
+    """Return what was asked for; without a limit of its own nothing may be lost, which is told only where one was
+    given."""
     return [*_lost(thresholds.max_lost, found), *_slow(thresholds.max_p99, found)]
 
 
 def holds(thresholds: Thresholds, found: Pooled) -> bool:
-    """Whether nothing is broken. Nothing may be lost where no other limit says otherwise."""
+    """Return whether nothing is broken. Nothing may be lost where no other limit says otherwise."""
     limit = thresholds.max_lost or MaxLost()
     return limit.holds(found.lost, found.total) and not any(each.broken for each in check(thresholds, found))
 

@@ -68,13 +68,13 @@ class Traced:
 
 
 def with_causes(found: Account, traced: Traced) -> Account:
-    """The account with the causes that are known, and with why the others are not."""
+    """Return the account with the causes that are known, and with why the others are not."""
     lost = _while_named([explained(each, traced) for each in found.lost], traced)
     return replace(found, lost=tuple(lost), not_followed=True)
 
 
 def reached(outcomes: Sequence[Outcome]) -> list[float]:
-    """When connects were begun that something took, sorted."""
+    """Return when connects were begun that something accepted, sorted."""
     return sorted(each.sent for each in outcomes if each.kind in NEW and not never_connected(each))
 
 
@@ -197,7 +197,7 @@ def _always_somebody(traced: Traced, until: float) -> bool:
 
 
 def silent_before(outcomes: Sequence[Outcome], moment: float, error: float) -> bool:
-    """Whether a connect that was begun before any Pod ended was never answered."""
+    """Return whether a connect that was begun before any Pod ended was never answered."""
     return any(each.lost == "connect timeout" and each.sent < moment - error for each in outcomes)
 
 
@@ -207,12 +207,13 @@ def _not_known(lost: LostRequest, why: NotKnown, traced: Traced) -> LostRequest:
 
 
 def reasons(found: Account) -> list[tuple[str, int]]:
-    """Why causes are not known, the most frequent first."""
+    """Return why causes are not known, the most frequent first."""
     return Counter(each.not_known for each in found.lost if each.not_known).most_common()
 
 
 def with_lags(found: Account, lives: Sequence[PodLife]) -> list[PodLife]:
-    """The lives with how long the rules have named each at least: until the last request was sent that it refused."""
+    """Return the lives with how long the rules have named each at least: until the last request was sent that it
+    refused."""
     last: dict[str, float] = {}
     for each in found.lost:
         if each.cause == "late endpoint":
@@ -225,7 +226,7 @@ def with_lags(found: Account, lives: Sequence[PodLife]) -> list[PodLife]:
 
 
 def listens_when_ready(container: Mapping[str, Any], port: int | str) -> bool:
-    """Whether a probe that keeps it from being Ready asks the port of the requests."""
+    """Return whether a probe that keeps it from being Ready asks the port of the requests."""
     names = {each.get("name"): each["containerPort"] for each in container.get("ports") or ()}
     number = names.get(port, port)
     for name in ("readinessProbe", "startupProbe"):

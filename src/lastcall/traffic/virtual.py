@@ -92,7 +92,7 @@ class VirtualLoad:
         self._load = load
 
     def enter(self, pid: int) -> None:
-        """A Pod of the node sends as the node does."""
+        """Do nothing: a Pod of the node sends as the node does."""
 
     def targets(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Be a load balancer for these from now on. Kept connections to others take no more requests."""
@@ -107,7 +107,7 @@ class VirtualLoad:
         return None
 
     async def outcomes(self) -> AsyncIterator[Outcome]:
-        """Until `stop`, and until what is under way then has ended."""
+        """Yield outcomes until `stop`, and until what is under way then has ended."""
         load, clock = self._load, self._world.clock
         assert load is not None
         began, number, order = monotonic(clock), 0, 0

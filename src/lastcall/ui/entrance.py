@@ -101,7 +101,7 @@ class Entrance:
         if asked.host != f"127.0.0.1:{self.port}":
             return f"this server is 127.0.0.1:{self.port}, and nothing else"
         if asked.origin not in ("", self.origin):
-            return f"requests from {asked.origin} are not answered"
+            return f"requests from {asked.origin} are refused"
         if (asked.method not in READS or asked.socket) and asked.origin != self.origin:
             return "only the page itself may ask for that"
         return ""

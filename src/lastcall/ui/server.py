@@ -85,7 +85,7 @@ class PageServer:
 
     @asynccontextmanager
     async def listening(self, port: int = 0) -> AsyncIterator[Entrance]:
-        """Gives the entrance, which has the link. Raises NotListening."""
+        """Listen, and give the entrance, which has the link. Raises NotListening."""
         entrance = Entrance(0, on_spent=self._on_spent, now=lambda: monotonic(self._clock), view=self._view)
         application = web.Application(client_max_size=MOST_BODY, middlewares=[_guard(entrance)])
         router = application.router

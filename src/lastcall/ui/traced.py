@@ -35,7 +35,7 @@ class TracedCluster:
             self._told(resource, type_, obj)
 
     def end(self) -> None:
-        """No more comes."""
+        """End: nothing more comes."""
         self._records.put_nowait(None)
 
     async def open(self) -> Opened:

@@ -80,7 +80,7 @@ class Watching:
         return self._world
 
     async def run(self) -> None:
-        """Returns when the cluster has ended and none can come after it."""
+        """Run until the cluster has ended and none can come after it."""
         self.board.put("cluster", {"name": self._source.name, "state": "connecting"})
         while True:
             try:
@@ -188,7 +188,7 @@ class Watching:
         self.board.take(f"pod/{uid}")
 
     def pod(self, uid: str) -> AnyObject | None:
-        """The object, None once it is gone."""
+        """Return the object, None once it is gone."""
         return self._pods.get(uid)
 
     # -- records ------------------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class Watching:
         self.board.on_change()
 
     def version(self, uid: str) -> int:
-        """Changes with each record and each version of the Pod."""
+        """Return a number that changes with each record and each version of the Pod."""
         return self._versions.get(uid, 0)
 
     async def _tend(self) -> None:
@@ -245,19 +245,19 @@ class Watching:
             self.board.take(f"end/{oldest}")
 
     def told(self, ending: Ending) -> None:
-        """A story is whole, as somebody else tells it."""
+        """Keep a complete story that another part built."""
         self._told[ending.pod.uid] = ending
         self._put_end(ending)
         self._touch(ending.pod.uid)
 
     def ended(self) -> list[str]:
-        """The uids of the Pods that have ended, the latest last; their rows are in the history now."""
+        """Return the uids of the Pods that have ended, the latest last; their rows are in the history now."""
         for uid in list(self._ended):
             self._keep_end(uid)
         return list(self._rows)
 
     def ending(self, uid: str) -> Ending:
-        """Raises LookupError for a Pod of which there are no records."""
+        """Return the ending of a Pod. Raises LookupError if there are no records of it."""
         if self._ending_of is not None:
             ending = self._told.get(uid) or self._ending_of(uid)
             if ending is None:
@@ -270,7 +270,7 @@ class Watching:
         return build_endings(records, [PodFacts(uid, "", "")], kubernetes_version=version)[0]
 
     def story(self, uid: str) -> dict[str, Any]:
-        """What the page shows of a Pod. Raises LookupError."""
+        """Return what the page shows of a Pod. Raises LookupError."""
         now = self._world.clock.monotonic_ns()
         version = str(self.about.get("kubernetesVersion") or "")
         return story(self.ending(uid), self._pods.get(uid), now, version)

@@ -157,10 +157,10 @@ def test_a_load_balancer_outside_is_told_late_and_the_story_names_the_pods_it_st
         (("--load", "fast=3"), "kinds: fresh, keep-alive, slow, tcp"),
         (("--propagation", "soon"), "'soon' is not a time: write 1s, 250ms or 1.5"),
         (("--service", "other"), "--service other: the Services that select its Pods are naive"),
-        (("--find-safe", "--apply-advice"), "--find-safe and --apply-advice exclude one another"),
+        (("--find-safe", "--apply-advice"), "--find-safe and --apply-advice do not work together"),
         (("--find-safe", "--confirm", "0"), "0 is too few: give a whole number of runs from 1 to 100"),
         (("--output-file", "/tmp/story.trace.json"), "the formats of rollout are .html, .json, .xml (JUnit) and .txt"),
-        (("--find-safe", "--output", "html"), "--find-safe writes text or json, to stdout"),
+        (("--find-safe", "--output", "html"), "--find-safe supports --output text and json, on stdout only"),
         (("--port", "9"), "--port 9: the TCP ports of Service naive are 80"),
     ],
 )

@@ -40,5 +40,5 @@ def test_a_workload_of_another_cluster_is_tried_here_and_left_alone_there() -> N
         unknown = place.run("rollout", "--from-cluster", "deployment/nave", "--kubeconfig", kubeconfig, "-n", "shop")
         assert (unknown.status, "did you mean naive?" in unknown.err) == (2, True), unknown.err
         twice = place.run("rollout", str(EXAMPLE), "--from-cluster", "deployment/naive", "--kubeconfig", kubeconfig)
-        assert (twice.status, "takes the place of MANIFEST" in twice.err) == (2, True), twice.err
+        assert (twice.status, "--from-cluster replaces MANIFEST" in twice.err) == (2, True), twice.err
         place.ok("down", "--name", "theirs")

@@ -37,11 +37,11 @@ def test_an_experiment_on_another_cluster_leaves_it_as_it_was_also_when_it_is_ki
         experiment = ("rollout", "deployment/polite", *there, "-n", "shop", "--url", entrance, "--load", "fresh=30")
 
         for words, why in (
-            ((), "nobody can be asked here"),
-            (("--yes=other",), "--yes=other allows context other"),
+            ((), "there is no terminal to ask on"),
+            (("--yes=other",), "--yes=other confirms context other"),
             ((f"--yes={context}", "-n", "kube-system"), "are refused"),
             ((f"--yes={context}", "--disrupt", "drain"), "ends Pods of others"),
-            ((f"--yes={context}", "--from", "node"), "--from pod or client"),
+            ((f"--yes={context}", "--from", "node"), "use --from pod or --from client"),
         ):
             refused = place.run(*experiment, *words)
             assert (refused.status, why in refused.err) == (2, True), refused.err
@@ -58,7 +58,9 @@ def test_an_experiment_on_another_cluster_leaves_it_as_it_was_also_when_it_is_ki
         secure = TLSEntrance(host, int(port), place.home / "tmp")
         through = ("--url", secure.url, f"--yes={context}", "--disrupt", "scale-in")
         refused = place.run(*experiment, *through)
-        assert refused.status != 0 and "not trusted here\nlastcall: fix: --url-ca FILE" in refused.err, refused.err
+        assert refused.status != 0 and "this machine does not trust\nlastcall: fix: --url-ca FILE" in refused.err, (
+            refused.err
+        )
         assert difference(before, everything(kubeconfig)) == []
         scaled = place.run(*experiment, *through, "--url-ca", str(secure.ca), "-o", "json", timeout=300)
         secure.close()
@@ -73,10 +75,10 @@ def test_an_experiment_on_another_cluster_leaves_it_as_it_was_also_when_it_is_ki
         process.send_signal(signal.SIGKILL)
         process.wait()
         left = place.run(*doctor)
-        assert (left.status, "put back spec.template" in left.out) == (1, True), left.out
+        assert (left.status, "restore spec.template" in left.out) == (1, True), left.out
         documented(json.loads(place.run(*doctor, "-o", "json").out))
         denied = place.run("cleanup", *there)
-        assert (denied.status, "nobody can be asked" in denied.err) == (2, True), denied.err
+        assert (denied.status, "there is no terminal to ask on" in denied.err) == (2, True), denied.err
         for _ in range(2):
             done = place.ok("cleanup", *there, f"--yes={context}")
             assert f"nothing is left in context {context}" in done

@@ -75,13 +75,13 @@ def test_pods_end_on_another_cluster_and_it_is_as_before_also_when_the_run_is_ki
         place.kubectl(kubeconfig, "-n", "shop", "create", "service", "clusterip", "polite", "--tcp=80")
         before = everything(kubeconfig)
         for path, words, why in (
-            (naive, (), "nobody can be asked here"),
-            (naive, ("--yes=other",), "--yes=other allows context other"),
+            (naive, (), "there is no terminal to ask on"),
+            (naive, ("--yes=other",), "--yes=other confirms context other"),
             (naive, (f"--yes={context}", "-n", "kube-system"), "are refused"),
-            (naive, (f"--yes={context}", "--keep"), "--keep is for the cluster that run starts itself"),
+            (naive, (f"--yes={context}", "--keep"), "--keep applies to the cluster that run starts itself"),
             (naive, (f"--yes={context}", "-n", "absent"), "has no namespace absent"),
-            (written("claims.yaml", CLAIMS), (f"--yes={context}",), "belongs to the whole cluster"),
-            (both, (f"--yes={context}",), "Service polite, which is there, would send requests to"),
+            (written("claims.yaml", CLAIMS), (f"--yes={context}",), "it is cluster-scoped"),
+            (both, (f"--yes={context}",), "Service polite, which already exists, would send requests to"),
         ):
             refused = place.run(*command(path, *words))
             assert (refused.status, why in refused.err) == (2, True), refused.err

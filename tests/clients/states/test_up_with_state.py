@@ -99,7 +99,9 @@ def test_a_port_that_is_taken_is_said_and_the_new_kubeconfig_works(own: KeptPlac
         taken.bind(("127.0.0.1", port))
         taken.listen()
         result = own.run("up", "--detach", "--state", str(own.state))
-    assert result.status == 0 and f"port {port} is taken: the API server is now https://127.0.0.1:" in result.err
+    assert (
+        result.status == 0 and f"port {port} is in use: the API server now listens at https://127.0.0.1:" in result.err
+    )
     status = own.status()
     own.watch(status["pid"])
     assert f":{port}" not in status["server"]

@@ -150,7 +150,7 @@ def test_a_forced_deletion_leaves_the_end_unknown() -> None:
     told, _ = both(pod_manifest(), {"app": Program(drain_seconds=3)}, force)
     assert told.outcome == "unknown"
     assert told.zero_kind == kinds.DELETE_ACCEPTED
-    assert "How app ended is not known: its object went before its status told." in told.not_known
+    assert "How app ended is not known: its object was removed before its status showed it." in told.not_known
 
 
 def test_a_pod_that_ends_by_itself_is_told_without_a_delete() -> None:

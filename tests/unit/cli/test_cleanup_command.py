@@ -91,7 +91,7 @@ def test_an_experiment_that_runs_is_not_nothing(cluster: FakeAPI, run: Any, caps
     cluster.put(CONFIGMAPS, ledger("a1", this_process(), "s"))
     assert run() == 2
     out, err = capsys.readouterr()
-    assert out == "" and "an experiment is still running: nothing of it was changed" in err
+    assert out == "" and "an experiment is still running: its changes were not undone" in err
 
 
 def test_doctor_reports_a_forged_ledger(cluster: FakeAPI, capsys: Any) -> None:

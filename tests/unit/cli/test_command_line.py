@@ -73,7 +73,7 @@ def test_help_lists_every_command():
             "0 is too short: write 30s, 1m30s, 500ms or plain seconds, more than 0 and at most 24h",
         ),
         (["run", "x.yaml", "--max-pods", "1000"], "1000 is too many: give a whole number of Pods from 1 to 253"),
-        (["up", "--cni-bin-dir", "/"], "names the plugins that --cni-conf-dir configures: give that, too"),
+        (["up", "--cni-bin-dir", "/"], "--cni-bin-dir needs --cni-conf-dir, which configures the plugins"),
         (["down", "--timeout", "soon"], "'soon' is not a time: write 30s, 1m30s, 500ms or plain seconds"),
         (["run", "x.yaml", "--state-size", "lots"], "write 512m, 4g, or 50% of the machine's memory"),
         (["run", "x.yaml", "--output", "xml"], "'xml' is not one of"),
@@ -347,7 +347,7 @@ def test_a_second_ctrl_c_does_not_end_it_before_anything_is_said() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SLOW_PARENT, "twice"], capture_output=True, text=True, timeout=50, check=False
     )
-    assert (done.returncode, done.stderr) == (130, "lastcall: left at once; the kernel ends the cluster\n")
+    assert (done.returncode, done.stderr) == (130, "lastcall: stopped at once; the kernel ends the cluster\n")
 
 
 @pytest.mark.parametrize(

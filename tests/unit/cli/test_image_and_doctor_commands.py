@@ -55,8 +55,8 @@ def test_an_image_from_the_host_is_made_shown_and_removed(cli: CliRunner, tmp_pa
         (["pull", "--platform", "windows/amd64", "x"], "only images for linux", 2),
         (["import", "/no/such/file"], "cannot read /no/such/file: No such file or directory", 1),
         (["import", "/dev/null"], "/dev/null is not an archive of images", 1),
-        (["import", "--name", "a", "b", "c"], "--name is for one FILE", 2),
-        (["prune", "--older-than", "soon"], "use for example 12h, 30d or 4w", 2),
+        (["import", "--name", "a", "b", "c"], "--name works with a single FILE only", 2),
+        (["prune", "--older-than", "soon"], "write 12h, 30d or 4w", 2),
     ],
 )
 def test_bad_input_is_told_with_exit_status_2(cli: CliRunner, arguments: list[str], text: str, code: int) -> None:
@@ -139,7 +139,7 @@ def test_a_pull_says_what_it_does_line_by_line_when_piped(cli: CliRunner) -> Non
     [
         (401, ["401 Unauthorized", "docker login 127.0.0.1:"]),
         (403, ["403 Forbidden", "docker login 127.0.0.1:"]),
-        (404, ["app:v1: not found", "is the name right?"]),
+        (404, ["app:v1: not found", "check the name"]),
         (418, ["unexpected status from HEAD request to http://127.0.0.1:"]),
     ],
 )
@@ -190,5 +190,5 @@ def test_the_doctor_s_json_has_every_field() -> None:
 
 def test_the_last_line_says_what_it_comes_to() -> None:
     assert summary([OK]) == "A cluster can start here, nothing is missing."
-    assert summary([OK, LESS]) == "A cluster can start here, with less: cgroups."
+    assert summary([OK, LESS]) == "A cluster can start here, with limits: cgroups."
     assert summary([LESS, GONE]) == "A cluster cannot start here: user namespaces must be fixed first."

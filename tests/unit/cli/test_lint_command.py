@@ -102,7 +102,7 @@ def test_an_error_is_status_3_and_told_with_its_place_fix_and_certainty():
     assert "web.yaml:16:23: error hookOutlivesGrace: The preStop hook of app takes 20 s" in result.stdout
     assert "fix: terminationGracePeriodSeconds: 35" in result.stdout
     assert "certain from the manifests" in result.stdout
-    assert "depends on the application: `lastcall rollout` would tell" in result.stdout
+    assert "depends on the application: try `lastcall rollout`" in result.stdout
     assert result.stdout.endswith("3 errors, 1 warning in 3 objects of 1 file\n")
 
 
@@ -156,7 +156,7 @@ def test_a_number_that_json_does_not_have_is_named_with_its_line():
 def test_a_key_that_is_there_twice_is_a_warning_and_the_last_one_counts():
     result = typed(written(GOOD + "data:\n  a: x\n  b: x\n  a: {}\n"))
     assert result.exit_code == 3
-    assert "web.yaml:7:3: warning doubledKey: The key 'a' is there twice (first in line 5). The last one counts." in (
+    assert "web.yaml:7:3: warning doubledKey: The key 'a' is given twice (first on line 5). The last one counts." in (
         result.stdout
     )
     assert "wrongType" in result.stdout
@@ -166,9 +166,9 @@ def test_bad_input_is_status_2():
     assert "No such file" in said_of(2, "missing.yaml")
     assert "no object in" in said_of(2, written("# nothing\n", "empty.yaml"))
     assert typed().exit_code == 2
-    assert "it cannot change stdin" in typed("-", "--fix", stdin=GOOD).stderr
+    assert "stdin and the sources of a kustomization cannot be changed" in typed("-", "--fix", stdin=GOOD).stderr
     Path("latin.yaml").write_bytes(b"a: \xe9\n")
-    assert "not a text in UTF-8" in said_of(2, "latin.yaml")
+    assert "not UTF-8 text" in said_of(2, "latin.yaml")
 
 
 def test_the_rules_are_listed():
@@ -231,6 +231,7 @@ def test_sarif_has_what_its_readers_need():
     (run,) = document["runs"]
     rules = run["tool"]["driver"]["rules"]
     assert all(rule["shortDescription"]["text"] and rule["help"]["text"] for rule in rules)
+    assert all(rule["helpUri"].endswith(f"/rules/{rule['id']}.html") for rule in rules)
     for result in run["results"]:
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
         assert result["level"] in ("error", "warning", "note")
@@ -524,11 +525,11 @@ data:
 def test_a_template_that_nobody_has_rendered_is_called_that():
     result = typed(written(HELM))
     assert result.exit_code == 2
-    assert "web.yaml:4:1: error unrendered: This is a template that nobody has rendered." in result.stdout
+    assert "web.yaml:4:1: error unrendered: This is an unrendered template." in result.stdout
     assert "fix: Render it: helm template RELEASE CHART | lastcall lint -" in result.stdout
     shell = typed(written(GOOD + "immutable: ${IMMUTABLE}\n"))
     assert shell.exit_code == 3
-    assert 'immutable is "${IMMUTABLE}": a template that nobody has rendered.' in shell.stdout
+    assert 'immutable is "${IMMUTABLE}": an unrendered template.' in shell.stdout
     assert "fix: Render it: envsubst < FILE | lastcall lint -" in shell.stdout
 
 

@@ -59,7 +59,7 @@ def test_subdirectories_are_read_only_with_recursive():
 def test_a_directory_with_manifests_only_below_it_says_how_they_are_read(there):
     (there / "a.yaml").unlink()
     result = CliRunner().invoke(tell, ["."])
-    assert "no manifest in this directory: those of its subdirectories are read with -R" in str(result.exception)
+    assert "no manifest in this directory: use -R to read its subdirectories" in str(result.exception)
 
 
 @pytest.mark.usefixtures("there")

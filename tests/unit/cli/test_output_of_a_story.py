@@ -120,7 +120,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_starts(tmp_pa
 
 def test_a_directory_without_permission_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)  # root may write everywhere
-    with pytest.raises(click.UsageError, match="you may not write there"):
+    with pytest.raises(click.UsageError, match="you have no permission to write there"):
         checked_output("html", tmp_path / "story.html")
 
 

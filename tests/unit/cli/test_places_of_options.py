@@ -15,19 +15,19 @@ OWN = ("missing.yaml",)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((*OWN, "--url", "http://a"), "--url is for an experiment on the cluster of --context"),
-        ((*OWN, "--from", "client"), "--from client is for an experiment on the cluster of --context"),
-        ((*OWN, "--as", "ann"), "--as is for --context or --from-cluster: give one of them, too"),
-        ((*OWN, "--from-cluster", "deployment/web"), "--from-cluster takes the place of MANIFEST"),
-        ((*THERE, "--runs", "2"), "--runs is not for the cluster of --context"),
-        ((*THERE, "--from", "node"), "--from node is not for the cluster of --context: --from pod or client"),
-        ((*THERE, "--propagation", "1s"), "--propagation is for the cluster that rollout starts itself"),
-        ((*THERE, "--kubernetes-version", "1.27"), "--kubernetes-version is for the cluster that rollout starts"),
-        ((*THERE, "--url", "http://a", "--from", "pod"), "--url is for requests from this machine: --from client"),
-        ((*THERE, "--url", "http://a", "--copy-to", "b"), "--copy-to: only a Pod there reaches the copy"),
+        ((*OWN, "--url", "http://a"), "--url needs --context: it applies to experiments on an existing cluster"),
+        ((*OWN, "--from", "client"), "--from client needs --context: it applies to experiments"),
+        ((*OWN, "--as", "ann"), "--as needs --context or --from-cluster"),
+        ((*OWN, "--from-cluster", "deployment/web"), "--from-cluster replaces MANIFEST"),
+        ((*THERE, "--runs", "2"), "--runs does not work with --context"),
+        ((*THERE, "--from", "node"), "--from node does not work with --context: use --from pod or --from client"),
+        ((*THERE, "--propagation", "1s"), "--propagation applies to the cluster that rollout starts itself"),
+        ((*THERE, "--kubernetes-version", "1.27"), "--kubernetes-version applies to the cluster that rollout starts"),
+        ((*THERE, "--url", "http://a", "--from", "pod"), "--url needs requests from this machine: add --from client"),
+        ((*THERE, "--url", "http://a", "--copy-to", "b"), "--copy-to: only Pods of that namespace reach the copy"),
         ((*THERE, "-k", "dir"), "with --context give the name of one workload there"),
-        ((*OWN, "--find-safe", "--runs", "2"), "--find-safe does not take --runs"),
-        ((*OWN, "--keep-on-failure", "--apply-advice"), "--keep-on-failure leaves one cluster running"),
+        ((*OWN, "--find-safe", "--runs", "2"), "--find-safe does not work with --runs"),
+        ((*OWN, "--keep-on-failure", "--apply-advice"), "--keep-on-failure keeps one cluster running"),
     ],
 )
 def test_an_option_of_rollout_in_the_wrong_place_is_a_usage_error(arguments: tuple[str, ...], words: str) -> None:
@@ -38,11 +38,14 @@ def test_an_option_of_rollout_in_the_wrong_place_is_a_usage_error(arguments: tup
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((*OWN, "--delete"), "--delete is for --context: give that, too"),
-        ((*OWN, "--kubeconfig", "a"), "--kubeconfig is for --context: give that, too"),
-        (("a.yaml", "--context", "theirs", "--keep"), "--keep is for the cluster that run starts itself"),
-        (("a.yaml", "--context", "theirs", "--max-pods", "5"), "--max-pods is for the cluster that run starts itself"),
-        (("a.yaml", "--context", "theirs", "--ui"), "--ui shows a cluster of lastcall"),
+        ((*OWN, "--delete"), "--delete needs --context"),
+        ((*OWN, "--kubeconfig", "a"), "--kubeconfig needs --context"),
+        (("a.yaml", "--context", "theirs", "--keep"), "--keep applies to the cluster that run starts itself"),
+        (
+            ("a.yaml", "--context", "theirs", "--max-pods", "5"),
+            "--max-pods applies to the cluster that run starts itself",
+        ),
+        (("a.yaml", "--context", "theirs", "--ui"), "--ui shows clusters that lastcall starts"),
     ],
 )
 def test_an_option_of_run_in_the_wrong_place_is_a_usage_error(arguments: tuple[str, ...], words: str) -> None:

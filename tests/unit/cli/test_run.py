@@ -120,7 +120,7 @@ def test_a_pod_that_does_not_go_is_an_error_with_its_story(run, new_cluster, cap
     cluster = new_cluster(stuck=True)
     with pytest.raises(WorldError, match="default/web is still there"):
         run(cluster, replace(FAST, timeout=0.2))
-    assert "The object was not seen to go." in capsys.readouterr().out
+    assert "The removal of the object was not seen." in capsys.readouterr().out
     assert cluster.stopped == 1
 
 
@@ -145,7 +145,7 @@ def test_ctrl_c_twice_leaves_at_once(capfd):
         assert left == []
         signal.raise_signal(signal.SIGINT)
     assert left == [130]
-    assert "left at once" in capfd.readouterr().err
+    assert "stopped at once" in capfd.readouterr().err
 
 
 def test_under_nohup_a_hangup_stays_ignored():

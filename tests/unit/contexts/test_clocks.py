@@ -37,7 +37,7 @@ def test_a_clock_that_drifts_as_it_may_is_still_within_the_error() -> None:
 
 def test_a_clock_that_is_set_meanwhile_has_no_one_offset() -> None:
     with pytest.raises(
-        NotOneOffset, match=r"the other clock was set while it was looked at: samples differ by 59\.\d+ s"
+        NotOneOffset, match=r"the other clock was set during the measurement: samples differ by 59\.\d+ s"
     ):
         offset_of([Sample(0, 0.01, 0.02), Sample(1, 61.01, 1.02)])
 

@@ -378,7 +378,7 @@ def test_finalizers_that_hold_the_object_are_named_with_who_removes_them(new_tap
     assert [each.severity for each in found] == ([severity] if severity else [])
     for each in found:
         assert "held by finalizers example.com/held, batch.kubernetes.io/job-tracking" in each.text
-        assert "example.com/held: the controller of example.com that put it there" in each.text
+        assert "example.com/held: the controller of example.com that added it" in each.text
         assert "the Job controller, when it has counted the Pod" in each.text
         assert ("kubectl patch pod" in each.advice) == (gone is None)
     (held,) = (entry for entry in ending.entries if entry.record.kind == k.HELD_BY_FINALIZERS)
@@ -406,7 +406,7 @@ def test_a_node_that_is_killed_midway_leaves_a_story_that_says_what_is_not_known
     said = " ".join(ending.not_known)
     assert "How app ended is not known" in said
     assert "How the preStop hook of app ended is not known" in said
-    assert "The object was not seen to go" in said
+    assert "The removal of the object was not seen" in said
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def test_exit_code_126_is_about_a_file_that_is_not_executable_unless_the_last_li
     tape.accepted(5)
     tape.over(0.2, endpoint=False)
     found = finding(tape.ending(), "crashed")
-    assert ("make it executable" in found.advice) is executable, found.advice
+    assert ("make the file executable" in found.advice) is executable, found.advice
     assert found.change.program == ("fixCommand" if executable else "fixCrash")
 
 

@@ -144,7 +144,7 @@ def test_a_pod_that_ran_on_a_node_that_records_nothing_is_not_said_to_have_never
     tape.add(2, "apiserver", k.OBJECT_REMOVED, resourceVersion="152", user="system:node:other-1")
     ending = tape.ending()
     assert ending.outcome == "unknown"
-    told = "its node records nothing here: lastcall story tells on its machine, if the node is lastcall's."
+    told = "its node keeps no records here: run lastcall story on the node's machine, if the node is lastcall's."
     assert f"How app ended is not known: {told}" in ending.not_known
     shown = " ".join(plain_text([ending], 200).split())
     assert "app how it ended is not known: its node records nothing" in shown

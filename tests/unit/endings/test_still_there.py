@@ -52,7 +52,7 @@ USES = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}
         (pod(finalizers=["ops.example.com/guard"]), "Pod", {"now": NOW}, "app still run", ""),
         (pod(DONE, finalizers=["ops.example.com/guard"], deletionGracePeriodSeconds=0), "Pod", {"now": NOW},
          "finalizers hold it (ops.example.com/guard). Usually removed by: ops.example.com/guard: the controller of "
-         "ops.example.com that put it there.", "kubectl patch pod web -n shop"),
+         "ops.example.com that added it.", "kubectl patch pod web -n shop"),
         (pod(spec={"nodeName": ""}, finalizers=["a/b"]), "Pod", {"now": NOW}, "finalizers hold it (a/b)", "patch"),
         (claim(finalizers=["kubernetes.io/pvc-protection"]), "PersistentVolumeClaim",
          {"pods": [pod(spec=USES), pod(spec={**USES, "nodeName": ""}, name="new"), pod(name="other")]},

@@ -40,7 +40,10 @@ def test_a_pod_that_is_ending_says_so_and_nothing_worse(new_tape):
     assert is_ongoing(ending)
     assert outcome_words(ending) == "is ending"
     assert verdict(ending) == "app still runs."
-    assert ending.not_known == ("It had not ended yet when this was told.", "The object was not seen to go.")
+    assert ending.not_known == (
+        "It had not ended yet when this report was made.",
+        "The removal of the object was not seen.",
+    )
 
 
 def test_a_dead_kubelet_is_no_ongoing_end(new_tape):

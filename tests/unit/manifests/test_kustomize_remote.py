@@ -108,7 +108,7 @@ def test_bases_and_configurations_of_plugins_are_looked_at_too(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (f"resources: ['{URL}']".encode("utf-16"), "not a text in UTF-8"),
+        (f"resources: ['{URL}']".encode("utf-16"), "not UTF-8 text"),
         (f"resources: ['{URL}']\nnot: [yaml\n".encode(), "not readable as YAML"),
     ],
     ids=["UTF-16", "no YAML"],

@@ -131,7 +131,7 @@ def test_a_file_that_is_named_twice_is_read_once_and_that_is_said(tmp_path):
     path.write_text(POD.format(name="a"))
     notes: list[str] = []
     assert len(load_manifests([str(path), str(path)], note=notes.append)) == 1
-    assert notes == [f"{path} is there twice and read once: a second Pod needs another name"]
+    assert notes == [f"{path} is given twice and read once: a second Pod needs another name"]
 
 
 def test_json_is_yaml(load):
@@ -236,7 +236,7 @@ JOB = "{template: {spec: {restartPolicy: Never, containers: [{name: app, image: 
 
 
 def left_out(capsys):
-    return [line for line in capsys.readouterr().out.splitlines() if line.startswith("left out")]
+    return [line for line in capsys.readouterr().out.splitlines() if line.startswith("skipped")]
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_hooks_of_a_chart_are_left_out_unless_an_installation_leaves_them(
     hook = hook.replace("spec: ", "data: {} # ") if kind == "ConfigMap" else hook
     manifests = load(POD.format(name="a"), hook)
     assert [each.resource.kind for each in manifests] == ["ConfigMap", "Pod"] if stays else ["Pod"]
-    listed = f"left out, hooks that Helm runs at these events: {kind} hook ({events}; "
+    listed = f"skipped, because Helm runs them as hooks: {kind} hook ({events}; "
     assert [line.startswith(listed) for line in left_out(capsys)] == ([] if stays else [True])
 
 
@@ -290,7 +290,7 @@ def test_kinds_of_other_products_are_left_out_and_listed(load, capsys):
 
 def test_nothing_but_kinds_of_other_products_is_no_pod(load):
     (line,) = problems(load, MONITOR)
-    assert line.startswith("no Pod in the manifests (nothing beside what is left out)")
+    assert line.startswith("no Pod in the manifests (nothing besides what was skipped)")
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_nothing_but_kinds_of_other_products_is_no_pod(load):
 def test_a_template_is_recognised_with_the_command_that_renders_it(load, text, place, command):
     (line,) = problems(load, text)
     assert place in line
-    assert f"this is a template that nobody has rendered, render it first: {command} | lastcall … -" in line
+    assert f"this is an unrendered template; render it first: {command} | lastcall … -" in line
 
 
 def test_marks_that_kubernetes_takes_are_no_template(load):
@@ -337,7 +337,7 @@ def test_metadata_that_is_no_object_and_a_namespace_where_none_belongs_are_told(
     text += "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}\n"
     found = problems(load, text)
     assert any("metadata: is 'web', must be an object" in line for line in found)
-    assert any("metadata.namespace: 'b': a Namespace is in no namespace" in line for line in found)
+    assert any("metadata.namespace: 'b': a Namespace has no namespace" in line for line in found)
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path):
@@ -351,8 +351,8 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
         load_manifests([str(tmp_path / "none.yaml"), str(binary), str(empty), str(bare)])
     found = str(error.value).splitlines()
     assert any("none.yaml: No such file or directory" in line for line in found)
-    assert any("image.yaml: not a text in UTF-8" in line for line in found)
-    assert any("empty.yaml: no object in it" in line for line in found)
+    assert any("image.yaml: not UTF-8 text" in line for line in found)
+    assert any("empty.yaml: no object found" in line for line in found)
     assert any("bare: no manifest in this directory" in line for line in found)
 
 
@@ -427,7 +427,7 @@ def test_a_field_that_a_merge_key_brought_has_the_line_of_where_it_is_written():
 def test_a_key_that_is_there_twice_is_noted_and_the_last_one_counts(load, capsys):
     (manifest,) = load(POD.format(name="a").replace("  name: a\n", "  labels: {a: x, a: z}\n  name: a\n"))
     assert manifest.obj["metadata"]["labels"] == {"a": "z"}
-    assert "m1.yaml:4: key 'a' is there twice (first in line 4): the last one counts" in capsys.readouterr().out
+    assert "m1.yaml:4: key 'a' is given twice (first on line 4): the last one counts" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -440,8 +440,8 @@ def test_a_key_that_is_there_twice_is_noted_and_the_last_one_counts(load, capsys
         ("&a [*a]\n", "", 1),
         ("[" * 3000 + "]" * 3000, "nested more than 100 deep", 1),
         ("- " * 300_000, "nested more than 100 deep", 1),
-        ("? [a]\n: 1\n", "a key must be a text", 1),
-        ("~: 1\n", "a key must be a text", 1),
+        ("? [a]\n: 1\n", "a key must be a string", 1),
+        ("~: 1\n", "a key must be a string", 1),
     ],
 )
 def test_hostile_yaml_is_a_problem_with_a_line_and_never_a_crash(text, words, line):

@@ -2,10 +2,13 @@
 
 import posixpath
 import re
+import tomllib
 
 from make_site.each import documents, pages
+from make_site.pages import ROOT
 
 from lastcall.lint.catalogue.lookup import RULES
+from lastcall.lint.render.data import SITE, page_of
 
 PAGES = pages()
 
@@ -13,6 +16,14 @@ PAGES = pages()
 def test_every_rule_and_every_pain_has_its_page() -> None:
     wanted = {f"rules/{id_}.md" for id_ in RULES} | {f"pains/{pain.name}.md" for pain in documents.load_all()}
     assert wanted | {"rules/index.md", "pains/index.md"} == set(PAGES)
+
+
+def test_sarif_leads_to_the_page_of_a_rule_on_the_repository_s_site() -> None:
+    homepage = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Homepage"]
+    owner, name = homepage.removeprefix("https://github.com/").split("/")
+    assert f"https://{owner}.github.io/{name}" == SITE
+    for id_ in RULES:
+        assert page_of(id_).removeprefix(f"{SITE}/").replace(".html", ".md") in PAGES
 
 
 def test_each_page_begins_with_its_heading_and_has_words_to_search_for() -> None:

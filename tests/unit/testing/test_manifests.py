@@ -46,7 +46,7 @@ def test_an_object_that_was_given_is_not_changed() -> None:
     [
         ("no/such/file.yaml", "No such file"),
         ("a: [\n", "<text>:"),
-        ("just\nwords\n", "an object with apiVersion and kind is needed"),
+        ("just\nwords\n", "expected an object with apiVersion and kind"),
         ({"kind": "Pod", "metadata": {"name": "web"}}, "apiVersion is missing"),
         ({"apiVersion": "v1", "kind": "Pod", "metadata": {}}, "metadata.name is missing in Pod"),
     ],

@@ -121,7 +121,7 @@ def test_objects_with_finalizers_are_named_as_what_holds_a_namespace(options: di
     assert what_holds(Held(left, lamps=lamps), **options) == [
         "namespace a is not gone after 0 s:",
         "Lamp a/red is ending, and finalizers hold it (example.com/hold). Usually removed by: example.com/hold: the "
-        "controller of example.com that put it there.",
+        "controller of example.com that added it.",
         "  fix: Delete these objects while the operator that removes their finalizers still runs.",
     ]
 

@@ -35,7 +35,7 @@ def owner(kind: str, **more: Any) -> OwnerState:
 @pytest.mark.parametrize(
     ("condition", "actor", "words"),
     [
-        ("EvictionByEvictionAPI", "apiserver", "evicted through the Eviction API, by whom is not told"),
+        ("EvictionByEvictionAPI", "apiserver", "evicted through the Eviction API; the API does not say by whom"),
         ("DeletionByTaintManager", "taint-eviction-controller", "evicted from node-1 by a NoExecute taint"),
         ("PreemptionByScheduler", "kube-scheduler", "preempted by a Pod of higher priority"),
         ("DeletionByPodGC", "pod-garbage-collector-controller", "node not found"),

@@ -118,7 +118,7 @@ def test_what_goes_while_a_list_breaks_off_is_told_as_gone(resource: Resource, b
     assert ("DELETED", "a") in seen and ("DELETED", "b") not in seen
     if resource is PODS:
         assert [each for each in notes if each.startswith("Pod ")] == [
-            "Pod n/a went while the watch was interrupted: its end was not seen."
+            "Pod n/a disappeared while the watch was interrupted: its end was not seen."
         ]
 
 

@@ -33,8 +33,16 @@ def said(obj: dict[str, Any], *records: Record) -> str:
 @pytest.mark.parametrize(
     ("records", "owned", "sentence"),
     [
-        ([record(kinds.DELETE_ACCEPTED, "")], False, "Who deleted it is not known: the API does not tell; an audit"),
-        ([record(kinds.DELETE_ACCEPTED, "")], True, "the API does not tell, and its owner does not say that it was"),
+        (
+            [record(kinds.DELETE_ACCEPTED, "")],
+            False,
+            "Who deleted it is not known: the API does not expose it; an audit",
+        ),
+        (
+            [record(kinds.DELETE_ACCEPTED, "")],
+            True,
+            "the API does not expose it, and its owner does not say that it was",
+        ),
         ([record(kinds.DELETE_ACCEPTED, "", user="jane")], False, ""),
         ([record(kinds.DELETE_ACCEPTED, ""), record(kinds.DELETION_DECIDED, "")], False, ""),
         ([], False, ""),
@@ -80,7 +88,7 @@ def test_the_name_of_the_stop_signal(obj: dict[str, Any], known: bool) -> None:
     ("restarts", "last", "missing"), [(0, False, False), (1, True, False), (2, True, True), (1, False, True)]
 )
 def test_runs_that_no_status_names(restarts: int, last: bool, missing: bool) -> None:
-    assert ("Earlier runs of app are not told" in said(pod(restarts, last), STARTED)) is missing
+    assert ("Earlier runs of app are not in this report" in said(pod(restarts, last), STARTED)) is missing
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ _CONFIG = ImageConfig(
 )
 
 
-@click.command("build-agent", short_help="Make the image of what lastcall starts on other clusters.")
+@click.command("build-agent", short_help="Make the image for what lastcall starts on existing clusters.")
 @click.option(
     "--base",
     default="",
@@ -66,14 +66,14 @@ _CONFIG = ImageConfig(
     "output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Also write an archive.",
+    help="Also write the image to an archive.",
 )
 def build_agent(base: str, wheel: Path | None, name: str, output: Path | None) -> None:
-    """Make the image of what lastcall starts on other clusters: load generators, node agents.
+    """Make the image for what lastcall starts on existing clusters: load generators and node agents.
 
-    It is kept here, for lastcall's own clusters. The archive of -o is for others: `kind load image-archive`,
-    `ctr -n k8s.io images import`, `docker load`. What lastcall needs is copied as it is installed here, so the base
-    has to have the same minor version of Python. The base is pulled when it is not here.
+    lastcall's own clusters find the image here. For other clusters write an archive with -o: `kind load image-archive`,
+    `ctr -n k8s.io images import`, `docker load`. It contains lastcall as installed here, so the base image needs the
+    same minor version of Python. lastcall pulls the base if this machine does not have it.
     """
     with told():
         reference, below = parse_reference(name), parse_reference(base or f"python:{python_here()}-slim")

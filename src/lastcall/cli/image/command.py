@@ -89,9 +89,12 @@ def remove(names: tuple[str, ...]) -> None:
 
 @image.command("prune", short_help="Remove what is not needed.")
 @click.option(
-    "--older-than", default="", metavar="AGE", help="Also pulled images that were not used for this long: 12h, 30d, 4w."
+    "--older-than",
+    default="",
+    metavar="AGE",
+    help="Also remove pulled images that were not used for this long: 12h, 30d, 4w.",
 )
-@click.option("--all", "everything", is_flag=True, help="Also all other pulled images.")
+@click.option("--all", "everything", is_flag=True, help="Also remove all other pulled images.")
 def prune(older_than: str, everything: bool) -> None:
     """Remove blobs without an image and interrupted downloads, and on request old images.
 
@@ -117,7 +120,7 @@ def prune(older_than: str, everything: bool) -> None:
         freed = before - store.layout.occupied()
     say(f"freed {size_text(max(freed, 0))}" if freed > 0 else "freed nothing")
     if collected.busy:
-        say("images are being pulled right now, so their blobs were left alone; try again afterwards", err=True)
+        say("images are being pulled, so their blobs were kept; try again when that is done", err=True)
 
 
 @image.command("import", short_help="Import `docker save` archives and OCI layouts.")
@@ -127,7 +130,7 @@ def prune(older_than: str, everything: bool) -> None:
 def import_archive(files: tuple[str, ...], name: str, platform: str) -> None:
     """Import images from `docker save` archives and OCI layouts (directory or tar; gzip is fine; - is stdin)."""
     if name and len(files) > 1:
-        raise BadInput("--name is for one FILE")
+        raise BadInput("--name works with a single FILE only")
     wanted = wanted_platform(platform)
     for file in files:
         stdin = sys.stdin.buffer if file == "-" else None
@@ -147,12 +150,12 @@ def from_host(name: str, directories: bool) -> None:
 
     It has the host's static busybox or, if there is none, the host's /bin, /usr and /lib, bound read-only.
 
-    The busybox of Debian 12 (1.35.0, static) is killed by SIGSEGV (exit code 139) at `wget -T`: `timeout 5 wget …`
-    does the same.
+    The busybox of Debian 12 (1.35.0, static) crashes with SIGSEGV (exit code 139) on `wget -T`. Use `timeout 5 wget …`
+    instead.
     """
     with told():
         reference = parse_reference(name)
         content = host_directories() if directories else host_image()
         made = ImageStore().add(name, content)
     say(f"{reference} {made.id[7:19]} made from {made.annotations[MADE_FROM]}")
-    say(f"It stands in for {reference}: it does not have what the image of that name has.", err=True)
+    say(f"It stands in for {reference}: it does not contain what the image of that name contains.", err=True)

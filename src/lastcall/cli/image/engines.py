@@ -26,14 +26,17 @@ _MOST_SAID = 5
 """Lines of an engine's error that are passed on."""
 
 
-@click.command("load", short_help="Take images over from docker, podman or nerdctl.")
+@click.command("load", short_help="Copy images from docker, podman or nerdctl.")
 @click.argument("names", metavar="NAME…", nargs=-1, required=True)
 @click.option(
-    "--engine", type=click.Choice(ENGINES), default=None, help="Where from.  [default: the first that has the image]"
+    "--engine",
+    type=click.Choice(ENGINES),
+    default=None,
+    help="Where to copy from.  [default: the first that has the image]",
 )
 @platform_option
 def load(names: tuple[str, ...], engine: str | None, platform: str) -> None:
-    """Take images over from docker, podman or nerdctl on this machine, with all their names there and as NAME.
+    """Copy images from docker, podman or nerdctl on this machine, under all their names there and as NAME.
 
     They are for all clusters of this user, like those of image import and image pull.
     """
@@ -51,7 +54,8 @@ def load_images(names: tuple[str, ...], engine: str | None, platform: Platform |
     if not paths:
         wanted = f"{engine} is not" if engine else f"none of {', '.join(ENGINES)} is"
         raise WorldError(
-            f"{wanted} installed here: `docker save IMAGE | lastcall image import -` takes an image from elsewhere"
+            f"{wanted} installed here: `docker save IMAGE | lastcall image import -` imports an image from another "
+            f"machine"
         )
     for name in names:
         _load(name, paths, platform)

@@ -32,18 +32,18 @@ def way_out(reference: Reference, text: str, status: int) -> str:
     """What may help, "" when nothing is known."""
     registry = "" if reference.domain == "docker.io" else f" {reference.domain}"
     if status in (401, 403):
-        return f"fix: `docker login{registry}` keeps credentials for it in your docker config; is the name right?"
+        return f"fix: check the name; `docker login{registry}` saves credentials for private images"
     if "no match for platform" in text:
-        return "fix: --platform takes the image of another platform; it does not run here"
+        return "fix: --platform pulls the image of another platform, which does not run here"
     if status == 404:
-        return f"fix: is the name right? A private repository may want `docker login{registry}`"
+        return f"fix: check the name; a private repository may need `docker login{registry}`"
     if status == 429:
-        return f"fix: {reference.domain} limits pulls; `docker login{registry}` often raises the limit, or wait"
+        return f"fix: {reference.domain} limits pulls: wait, or raise the limit with `docker login{registry}`"
     if "no such host" in text or "i/o timeout" in text or "unreachable" in text:
         return (
-            "fix: is there a network, or a proxy (HTTPS_PROXY)? Elsewhere `docker save IMAGE -o FILE`, "
-            "here `lastcall image import FILE`"
+            "fix: check the network and the proxy (HTTPS_PROXY); or run `docker save IMAGE -o FILE` on another "
+            "machine, and `lastcall image import FILE` here"
         )
     if "failed to verify certificate" in text:
-        return f"fix: its authority's certificate belongs in /etc/docker/certs.d/{reference.domain}/ca.crt"
+        return f"fix: put its CA certificate into /etc/docker/certs.d/{reference.domain}/ca.crt"
     return ""

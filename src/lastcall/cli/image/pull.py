@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.command("pull")
 @click.argument("names", metavar="NAME…", nargs=-1, required=True)
 @platform_option
-@click.option("--quiet", "-q", is_flag=True, help="Only the result.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only the result.")
 def pull(names: tuple[str, ...], platform: str, quiet: bool) -> None:
     """Pull images from their registries.
 

@@ -21,5 +21,5 @@ def age_seconds(text: str) -> int:
     """Seconds of `12h`, `30d`, `4w`. Raises ValueError for anything else."""
     match = re.fullmatch(r"(\d{1,6})([hdw])", text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is not a number of hours, days or weeks; use for example 12h, 30d or 4w")
+        raise ValueError(f"{text!r} is not a number of hours, days or weeks; write 12h, 30d or 4w")
     return int(match[1]) * _UNITS[match[2]]

@@ -6,7 +6,7 @@ from lastcall.cli.image.command import import_archive
 from lastcall.cli.image.engines import load_images
 
 _name_option = click.option(
-    "--name", default="", hidden=True, help="As kind takes it: images are the same for all clusters here."
+    "--name", default="", hidden=True, help="Accepted because kind has it: all clusters here share their images."
 )
 
 

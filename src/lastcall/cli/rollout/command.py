@@ -17,19 +17,19 @@ from lastcall.contexts import ContextOptions
 from lastcall.experiment.rollout import RolloutOptions
 from lastcall.traffic import Load
 
-FOR_THERE = "$option is for an experiment on the cluster of --context: give that, too"
-FIND_SAFE_WRITES = "--find-safe writes text or json, to stdout"
-FOR_POD = "--copy-to: only a Pod there reaches the copy: leave out --url and --from client"
+FOR_THERE = "$option needs --context: it applies to experiments on an existing cluster"
+FIND_SAFE_WRITES = "--find-safe supports --output text and json, on stdout only"
+FOR_POD = "--copy-to: only Pods of that namespace reach the copy: leave out --url and --from client"
 _OF_LOAD = ("rates", "path", "slow_path", "stream_path", "websocket_path", "length", "http2_connections")
 
 PLACES = (
     Allowed(("url", "url_ca", "yes", "image", "copy_to"), (THERE,), FOR_THERE),
     Allowed(("source",), (THERE,), FOR_THERE.replace("$option", "--from client"), values=("client",)),
-    Allowed(CONTEXT, (TAKEN, THERE), "$option is for --context or --from-cluster: give one of them, too"),
+    Allowed(CONTEXT, (TAKEN, THERE), "$option needs --context or --from-cluster"),
     Allowed(
         ("manifests", "filenames", "kustomizations"),
         (OWN, THERE),
-        "--from-cluster takes the place of MANIFEST, -f and -k: leave those out",
+        "--from-cluster replaces MANIFEST, -f and -k: leave those out",
     ),
     Allowed(
         ("kustomizations",), (OWN, TAKEN), "with --context give the name of one workload there, such as deployment/web"
@@ -37,16 +37,16 @@ PLACES = (
     Allowed(
         ("apply_advice", "find_safe", "keep_on_failure"),
         (OWN, TAKEN),
-        "$option starts clusters of lastcall: it is not for the cluster of --context\n"
-        "fix: --from-cluster $workload in place of $workload takes the workload to such a cluster",
+        "$option works on clusters that lastcall starts, not on the cluster of --context\n"
+        "fix: --from-cluster $workload instead of $workload copies the workload to such a cluster",
     ),
-    Allowed(("runs",), (OWN, TAKEN), "--runs is not for the cluster of --context: each run is allowed by itself"),
+    Allowed(("runs",), (OWN, TAKEN), "--runs does not work with --context: each run needs its own confirmation"),
     Allowed((*CLUSTER, "propagation"), (OWN, TAKEN), FOR_OWN, given=True),
     *(
         Allowed(
             ("source",),
             (OWN, TAKEN),
-            f"--from {each} is not for the cluster of --context: --from pod or client",
+            f"--from {each} does not work with --context: use --from pod or --from client",
             (each,),
         )
         for each in ("node", "published", "balancer")
@@ -60,14 +60,14 @@ EXCLUDED = (
     Excluded(
         "find_safe",
         ("runs", "max_lost", "max_p99"),
-        "--find-safe does not take --runs, --max-lost and --max-p99; its number of runs is --confirm",
+        "--find-safe does not work with --runs, --max-lost and --max-p99: set the number of its runs with --confirm",
     ),
     Excluded(
         "keep_on_failure",
         ("find_safe", "runs", "apply_advice"),
-        "--keep-on-failure leaves one cluster running: it excludes --find-safe, --runs and --apply-advice",
+        "--keep-on-failure keeps one cluster running: it does not work with --find-safe, --runs and --apply-advice",
     ),
-    Excluded("url", ("source",), "--url is for requests from this machine: --from client", values=("pod",)),
+    Excluded("url", ("source",), "--url needs requests from this machine: add --from client", values=("pod",)),
     Excluded("copy_to", ("url",), FOR_POD),
     Excluded("copy_to", ("source",), FOR_POD, values=("client",)),
 )
@@ -91,17 +91,17 @@ def rollout(
 
     The manifests must have a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its
     Pods. lastcall creates everything else in them, too, and waits for other workloads. It starts a cluster for this
-    and removes it afterwards. With --from-cluster the workload comes from a cluster that is only read, and the report
-    says what differs here.
+    and removes it afterwards. With --from-cluster it copies the workload from another cluster, which it only reads. The
+    report lists what differs here.
 
-    With --context and the name of a workload (deployment/web) the experiment is made on that cluster: lastcall says
-    what it will do, and begins when the context's name was typed or given (--yes=NAME). It puts back what it changed;
-    lastcall cleanup does so after a kill.
+    With --context and the name of a workload (deployment/web) the experiment runs on that cluster: lastcall first
+    prints what it will do, and starts when you type the context's name (or give --yes=NAME). It undoes its changes at
+    the end. If it was killed, run lastcall cleanup.
 
     Exit status: 0 no request was lost (or no more than --max-lost); 3 requests were lost, --max-p99 was exceeded, or a
     container crashed or was restarted by a probe; 4 requests were lost before the disruption, or nothing answered; 2
-    bad input; 1 anything else. With --apply-advice the run with the advice decides. With --find-safe: 0 a safe lag was
-    found; 3 there is none, or --propagation is larger.
+    bad input; 1 anything else. With --apply-advice the second run, with the advice applied, decides. With --find-safe:
+    0 a safe lag was found; 3 there is none, or --propagation is larger.
 
     \b
     Kinds of load

@@ -50,7 +50,7 @@ def on_a_cluster(
         options = replace(options, source="client" if url else "pod")
     options = replace(options, cluster=ClusterOptions())  # the values of variables are for clusters of our own
     if url_ca and not url.startswith("https:"):
-        raise click.UsageError("--url-ca is for an https:// URL: give --url https://…")
+        raise click.UsageError("--url-ca needs an https URL: add --url https://…")
     place = partial(
         ExistingWorkspace, asked=asked, url=url, image=image or AGENT_IMAGE, copy_to=copy_to, url_ca=read_ca(url_ca)
     )
@@ -86,7 +86,7 @@ def _experiment(
                     page.found(result)
                 return result
 
-    message = f"what was changed is put back; lastcall doctor --context {context} shows whether all of it"
+    message = f"undoing the changes; lastcall doctor --context {context} shows what is left"
     why = ""
     with Interrupts(message=message) as interrupts:
         try:
@@ -114,7 +114,7 @@ def from_a_cluster(sources: Sources, workload: str, there: ContextOptions) -> "t
         async with reached(there, note) as cluster:
             found = await Taking(cluster.client, cluster.where, cluster.namespace).run(workload)
             names = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in found.manifests)
-            say(f"taken from {cluster.where}, namespace {cluster.namespace}: {names}", err=True)
+            say(f"copied from {cluster.where}, namespace {cluster.namespace}: {names}", err=True)
             return found.manifests, found.notes
 
     with Interrupts() as interrupts:

@@ -32,35 +32,36 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         "taken",
         metavar="KIND/NAME",
         default="",
-        help="Take the workload from the cluster of --context, with all that its Pods need, in place of manifests: "
-        "deployment/web.",
+        help="Copy the workload, with all that its Pods need, from the cluster of --context instead of reading "
+        "manifests: deployment/web.",
     ),
     context_options(namespace=False, without=("request-timeout",)),
     click.option(
         "--url",
         metavar="URL",
         default="",
-        help="With --context: where to send to: https://shop.example.com.  [default: what the Service offers outside]",
+        help="With --context: where to send requests: https://shop.example.com.  [default: the Service's external "
+        "address]",
     ),
     click.option(
         "--url-ca",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
         default=None,
-        help="Certificates (PEM) that are trusted at an https --url.  [default: the authorities of this machine]",
+        help="CA certificates (PEM) to trust for an https --url.  [default: this machine's CAs]",
     ),
     click.option(
         "--image",
         metavar="IMAGE",
         default="",
-        help="With --context: the image of the Pod that sends requests.  [default: what lastcall image build-agent "
-        "makes]",
+        help="With --context: image of the Pod that sends requests.  [default: the one that lastcall image "
+        "build-agent makes]",
     ),
     click.option(
         "--copy-to",
         metavar="NAMESPACE",
         default="",
-        help="With --context: disrupt a copy of the workload in this namespace, and leave the workload alone.",
+        help="With --context: disrupt a copy of the workload in this namespace, not the workload itself.",
     ),
     yes_option,
     click.option(
@@ -130,8 +131,8 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         show_default=True,
         help="Where requests come from. node, pod: to the Service's address. published: from the host, through a port "
         "like "
-        "that of `up --publish`. balancer: from a load balancer outside, which sends to the ready Pods and learns of "
-        "changes late (--propagation balancer=5s). client: with --context, from this machine.",
+        "that of `up --publish`. balancer: from an external load balancer, which sends to the ready Pods and learns "
+        "of changes late (--propagation balancer=5s). client: with --context, from this machine.",
     ),
     click.option(
         "--control",
@@ -171,7 +172,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         type=Whole(1, 1000, "runs"),
         default=1,
         show_default=True,
-        help="Run it N times, each on a new cluster, and report all runs together.",
+        help="Run the experiment N times, each on a new cluster, and report all runs together.",
     ),
     click.option(
         "--max-lost",
@@ -190,11 +191,11 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option(
         "--keep-on-failure",
         is_flag=True,
-        help="Leave the cluster running until Ctrl-C if requests were lost, a container crashed or Pods do not become "
-        "Ready, and say how to reach it.",
+        help="Keep the cluster running until Ctrl-C if requests were lost, a container crashed or Pods do not become "
+        "Ready, and print how to reach it.",
     ),
     click.option(
-        "--apply-advice", is_flag=True, help="Run again with the advice applied, and report what is lost then."
+        "--apply-advice", is_flag=True, help="Run again with the advice applied, and report what is still lost."
     ),
     click.option(
         "--find-safe",

@@ -236,7 +236,7 @@ class RolloutPage:
         if link.browsers:
             what = "run it again" if self._context else "predict, and run it again"
             link.say(f"the page is open: it can {what}; Ctrl-C, or closing the page, ends it")
-        with Interrupts(message="the page is not served any more") as interrupts:
+        with Interrupts(message="the page is closed") as interrupts:
             alone = monotonic()
             while link.again is None and not interrupts.number:
                 link.turn()

@@ -12,11 +12,11 @@ from lastcall.cli.run.options import make_options, run_options
 from lastcall.contexts import ContextOptions
 
 PLACES = (
-    Allowed(("yes", "delete", *CONTEXT), (THERE,), "$option is for --context: give that, too"),
+    Allowed(("yes", "delete", *CONTEXT), (THERE,), "$option needs --context"),
     Allowed(
         ("ui", "opens", "ui_port", "ui_read_only"),
         (OWN,),
-        "--ui shows a cluster of lastcall: for the cluster of --context, lastcall trace --ui",
+        "--ui shows clusters that lastcall starts: for the cluster of --context, use lastcall trace --ui",
     ),
     Allowed(("keep", "keep_on_failure", *CLUSTER), (OWN,), FOR_OWN, given=True),
 )
@@ -27,7 +27,7 @@ PLACES = (
 @manifest_options("MANIFEST")
 @context_options(namespace=False, without=("request-timeout",))
 @yes_option
-@click.option("--delete", is_flag=True, help="With --context: delete the Pods, in place of evicting them.")
+@click.option("--delete", is_flag=True, help="With --context: delete the Pods instead of evicting them.")
 @run_options
 def run(sources: Sources, asked: ContextOptions, yes: str, delete: bool, **options: Any) -> None:
     """Delete the Pods of MANIFEST… and report how each of them ended.
@@ -37,7 +37,7 @@ def run(sources: Sources, asked: ContextOptions, yes: str, delete: bool, **optio
     cluster for this and removes it afterwards; only the images that it pulled stay on disk.
 
     With --context it creates the objects on that cluster, ends their Pods there by eviction, and removes everything
-    again. It says what it will do, and begins when the context's name was typed or given (--yes=NAME).
+    again. It first prints what it will do, and starts when you type the context's name (or give --yes=NAME).
 
     Exit status: 0 all Pods ended gracefully; 3 a container was SIGKILLed, a preStop hook failed, or a container
     crashed or was restarted by a probe before the DELETE; 2 bad input; 1 anything else.

@@ -49,7 +49,7 @@ def run_there(sources: Sources, asked: ContextOptions, yes: str, delete: bool, o
             run = ExistingRun(cluster, manifests, options, delete, version, live, lambda plan: ask(plan.lines), tell)
             return exit_status(await run.run())
 
-    message = f"what was created is removed; lastcall doctor --context {asked.context} shows whether all of it"
+    message = f"removing what was created; lastcall doctor --context {asked.context} shows what is left"
     with Interrupts(message=message) as interrupts:
         try:
             return interrupts.run(work())

@@ -127,7 +127,7 @@ async def _keep(session: Session, interrupts: Interrupts) -> None:
     """Stay until the first signal, which is the way to end it: no error."""
     path = session.cluster.kubeconfig_path()
     if session.left_alone:
-        session.live.note("Nothing was deleted because a Pod is not well (--keep-on-failure)")
+        session.live.note("Nothing was deleted, because a Pod is unhealthy (--keep-on-failure)")
     session.live.note(f"The cluster stays up until Ctrl-C: kubectl --kubeconfig {path} get pods -A")
     await stay(session.keep(), interrupts)
 

@@ -68,8 +68,8 @@ def checked_published_ports(context: click.Context, parameter: click.Parameter, 
 
 
 PROPAGATION_HELP = (
-    "How late changes of endpoints arrive: 1s; by hop, as in "
-    "watch=1s,kernel=uniform(0s,1s),controller=200ms,balancer=5s; a profile (kube-proxy, ingress-controller, "
+    "Delay of endpoint changes: 1s; by hop, as in watch=1s,kernel=uniform(0s,1s),controller=200ms,balancer=5s; a "
+    "profile (kube-proxy, ingress-controller, "
     "cloud-load-balancer); for one node, node-2:watch=3s. May be given several times; the delays add up."
 )
 
@@ -80,7 +80,7 @@ def check_propagation_nodes(plan: "PropagationPlan", nodes: int) -> None:
     for name in plan.nodes:
         if name not in names:
             there = names[0] if nodes == 1 else f"{names[0]} to {names[-1]}"
-            raise UserError(f"--propagation {name}:…: there is no such node: the cluster has {there}")
+            raise UserError(f"--propagation {name}:…: no such node: the cluster has {there}")
 
 
 propagation_option = click.option(
@@ -94,9 +94,9 @@ def checked_directory(context: click.Context, parameter: click.Parameter, value:
         return ""
     path = os.path.realpath(value)
     if not os.path.isdir(path):
-        raise click.BadParameter(f"{value!r} is not a directory: name one that exists")
+        raise click.BadParameter(f"{value!r} is not a directory: give one that exists")
     if not os.access(path, os.R_OK | os.X_OK):
-        raise click.BadParameter(f"{value!r} is not readable for you: name a directory that you may list")
+        raise click.BadParameter(f"{value!r} you have no permission to read it: use a directory that you may list")
     return path
 
 
@@ -120,7 +120,7 @@ def check_cni(conf_dir: str, bin_dir: str, nodes: int) -> None:
     """Raises click.UsageError for a directory that configures no network, or plugins that are not there."""
     if not conf_dir:
         if bin_dir:
-            raise click.UsageError("--cni-bin-dir: names the plugins that --cni-conf-dir configures: give that, too")
+            raise click.UsageError("--cni-bin-dir needs --cni-conf-dir, which configures the plugins")
         return
     # late: 86 ms of `demo --help`
     from lastcall.kube.cri.sandbox.cni import DEFAULT_BIN_DIRS, CNIConfigError, check, conf_dir_of
@@ -165,10 +165,12 @@ def check_runtime(path: str, nodes: int, *, cni: str = "", egress: bool = False)
         return
     option = "--container-runtime-endpoint"
     if nodes > 1:
-        raise click.UsageError(f"{option}: a runtime is one node, and {nodes} are asked for: leave it out, or --nodes")
+        raise click.UsageError(
+            f"{option}: another runtime means one node, and --nodes is {nodes}: leave one of them out"
+        )
     for other, given in (("--cni-conf-dir", cni), ("--egress", egress)):
         if given:
-            raise click.UsageError(f"{option} and {other} exclude each other: the Pods' network is the runtime's own")
+            raise click.UsageError(f"{option} and {other} do not work together: the runtime has its own Pod network")
     # late: only with a container runtime outside
     from lastcall.kube.cluster import why_not
 
@@ -198,22 +200,22 @@ _NODE_OPTIONS = [
         "--seccomp-default/--no-seccomp-default",
         default=True,
         show_default=True,
-        help="Containers without a seccomp profile get RuntimeDefault (the kubelet's seccompDefault).",
+        help="Give containers without a seccomp profile RuntimeDefault (the kubelet's seccompDefault).",
     ),
     click.option(
         "--cni-conf-dir",
         metavar="DIR",
         default="",
         callback=checked_directory,
-        help="Make the Pod network with CNI plugins. The first *.conflist, *.conf or *.json in DIR configures them "
-        "(for node-1 that in DIR/node-1, if it exists). Default: built-in routing.",
+        help="Use CNI plugins for the Pod network. The first *.conflist, *.conf or *.json in DIR configures them; a "
+        "directory DIR/node-1 takes precedence for node-1. Default: built-in routing.",
     ),
     click.option(
         "--cni-bin-dir",
         metavar="DIR",
         default="",
         callback=checked_directory,
-        help="Where the CNI plugins are. Default: /opt/cni/bin, /usr/lib/cni.",
+        help="Directory of the CNI plugins. Default: /opt/cni/bin, /usr/lib/cni.",
     ),
 ]
 
@@ -252,13 +254,15 @@ _OPTIONS = [
         show_default=True,
         help="How long to wait between Ready and the DELETE.",
     ),
-    timeout_option(60.0, "How long to wait for Pods to become Ready, and to end (beyond twice the grace period)."),
+    timeout_option(
+        60.0, "How long to wait for Pods to become Ready; and how long, beyond twice the grace period, for them to end."
+    ),
     state_size_option,
-    click.option("--keep", is_flag=True, help="Leave the cluster running until Ctrl-C, and say how to reach it."),
+    click.option("--keep", is_flag=True, help="Keep the cluster running until Ctrl-C, and print how to reach it."),
     click.option(
         "--keep-on-failure",
         is_flag=True,
-        help="The same, but only if something failed. Unhealthy Pods are then not deleted.",
+        help="Like --keep, but only if something failed. Unhealthy Pods are then not deleted.",
     ),
     page_options,
 ]
@@ -289,9 +293,9 @@ def make_options(
     check_runtime(cluster.container_runtime, 1, cni=cluster.cni_conf_dir)
     if (options["keep"] or options["keep_on_failure"]) and several:
         option = "--keep" if options["keep"] else "--keep-on-failure"
-        raise click.UsageError(f"{option} leaves one cluster running: give one --kubernetes-version with it")
+        raise click.UsageError(f"{option} keeps one cluster running: give a single --kubernetes-version")
     if page is not None and several:
-        raise click.UsageError("--ui shows one cluster: give one --kubernetes-version with it")
+        raise click.UsageError("--ui shows one cluster: give a single --kubernetes-version")
     return RunOptions(
         cluster=cluster,
         versions=kubernetes_version if several else (),

@@ -76,7 +76,7 @@ def content(found: Found) -> str:
         fd = os.open(found.path, os.O_RDONLY | _NOT_WAITING | (0 if found.named else _NO_LINK))
     except OSError as error:
         if not found.named and os.path.islink(found.path):
-            raise UserError(f"{found}: is a link; fix: name the file: --config {found}") from error
+            raise UserError(f"{found}: is a symbolic link; fix: --config {found}") from error
         raise UserError(describe_os_error(error)) from error
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
@@ -86,7 +86,7 @@ def content(found: Found) -> str:
         if not found.named and status.st_uid not in users():
             raise UserError(
                 f"{found}: belongs to user {status.st_uid}, not to you, and was not read; "
-                f"fix: --config {found} reads it all the same, --config {os.devnull} reads none"
+                f"fix: --config {found} reads it anyway, --config {os.devnull} reads none"
             )
         try:
             data = file.read(MAX_BYTES + 1)
@@ -94,7 +94,7 @@ def content(found: Found) -> str:
         except OSError as error:
             raise UserError(describe_os_error(error)) from error
         except UnicodeDecodeError as error:
-            raise UserError(f"{found}: not a text in UTF-8: {error.reason}") from error
+            raise UserError(f"{found}: not UTF-8 text: {error.reason}") from error
     if len(data) > MAX_BYTES:
         raise UserError(f"{found}: is larger than {MAX_BYTES >> 20} MiB")
     return text

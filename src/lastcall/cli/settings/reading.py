@@ -74,7 +74,7 @@ def _read(found: Found) -> Iterator[_Entry]:
     except YAMLProblem as problem:
         raise UserError(f"{found}:{problem.line}: {problem}") from problem
     if len(documents) > 1:
-        raise UserError(f"{found}:{documents[1].line}: a second document: keep one")
+        raise UserError(f"{found}:{documents[1].line}: the file has a second document: keep one")
     for document in documents:
         for doubled in document.doubled:
             raise UserError(f"{found}:{doubled.line}: {doubled}: keep one")
@@ -108,7 +108,7 @@ def _settings(
             if key != other and f"--{key}" in option.opts:
                 raise UserError(f"{entry}: unknown key; did you mean {other}?")
         if key in COMMAND_LINE:
-            raise UserError(f"{entry}: --{key} is for the command line only; fix: remove it here")
+            raise UserError(f"{entry}: --{key} works on the command line only; fix: remove it from the file")
         if every is None:
             entry.check_known(sorted(options), "key")
         elif key not in options and key not in PROJECT and sys.platform == "linux":  # elsewhere not all commands exist
@@ -116,8 +116,8 @@ def _settings(
         if not found.named and key not in PROJECT:
             name = variable(*(section.path if every is None else ()), key)
             raise UserError(
-                f"{entry}: a {found} that was not named does not set this (it may come with a repository); "
-                f"fix: give --{key} or {name}, or --config {found}"
+                f"{entry}: only a file given by --config may set this, because a {found} may come with a repository; "
+                f"fix: use --{key}, {name} or --config {found}"
             )
         if key in options:
             yield key, (_value(entry, options[key]), str(entry))
@@ -137,10 +137,10 @@ def _keys_below(group: click.Group, context: click.Context) -> set[str]:
 
 def _value(entry: _Entry, option: click.Option) -> Any:
     if not option.multiple:
-        return _text(entry, entry.node, "a text or number")
+        return _text(entry, entry.node, "a string or number")
     if isinstance(entry.node, yaml.SequenceNode):
-        return tuple(_text(entry, each, "a list of texts or numbers") for each in entry.node.value)
-    return (_text(entry, entry.node, "a text or number, or a list of them"),)
+        return tuple(_text(entry, each, "a list of strings or numbers") for each in entry.node.value)
+    return (_text(entry, entry.node, "a string or number, or a list of them"),)
 
 
 def _text(entry: _Entry, node: yaml.Node, wanted: str) -> str:

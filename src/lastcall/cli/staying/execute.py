@@ -29,7 +29,7 @@ def execute(options: str, command: tuple[str, ...]) -> None:
 
     words = list(command[1:] if command[0] == "--" else command)
     if not words:
-        raise click.UsageError("a command is missing: lastcall exec -- kubectl get nodes")
+        raise click.UsageError("COMMAND is missing: write lastcall exec -- kubectl get nodes")
     cluster = ClusterProcess(unused_name("exec"), shlex.split(options))
     with Interrupts() as interrupts:
         try:
@@ -50,7 +50,7 @@ def _run(words: list[str], environment: dict[str, str], interrupts: Interrupts) 
     except FileNotFoundError:
         raise UserError(f"{words[0]!r} is not installed, or not on PATH") from None
     except PermissionError:
-        raise UserError(f"{words[0]!r} may not be executed") from None
+        raise UserError(f"{words[0]!r} is not executable") from None
     interrupts.on_first = process.terminate
     if interrupts.number:  # it came between the command's start and the line above
         process.terminate()

@@ -26,10 +26,10 @@ from lastcall.kube.cluster import KUBECONFIG, ClusterDirectory, ControlClient
 def kubeconfig(name: str, text: bool, merged: bool, unmerged: bool, file: str) -> None:
     """Print the path of the kubeconfig of cluster NAME (default: lastcall): KUBECONFIG=$(lastcall kubeconfig).
 
-    --merge and --unmerge change your own kubeconfig, locked as kubectl does it; other entries stay as they are.
+    --merge and --unmerge change your own kubeconfig, with kubectl's file lock; other entries stay as they are.
     """
     if merged + unmerged + text > 1:
-        raise UserError("--print, --merge and --unmerge exclude each other")
+        raise UserError("--print, --merge and --unmerge do not work together: use one")
     if unmerged:
         took_away(name, file)
         return
@@ -37,12 +37,12 @@ def kubeconfig(name: str, text: bool, merged: bool, unmerged: bool, file: str) -
         ControlClient(name).connect().close()
         directory = ClusterDirectory.find(name)
         if directory is None:
-            raise WorldError(f"cluster {name!r} ended meanwhile")
+            raise WorldError(f"cluster {name!r} has just ended")
         with directory:
             try:
                 content = directory.read(KUBECONFIG)
             except FileNotFoundError:
-                raise WorldError(f"cluster {name!r} is just starting: it has no kubeconfig yet") from None
+                raise WorldError(f"cluster {name!r} is still starting and has no kubeconfig yet: try again") from None
             path = f"{directory.path}/{KUBECONFIG}"
     if merged:
         add(name, content, file)

@@ -111,7 +111,7 @@ def _parent(options: UpOptions) -> Parent:
     try:
         return Parent(options.die_with)
     except ProcessLookupError:
-        raise WorldError(f"--die-with {options.die_with}: there is no such process any more") from None
+        raise WorldError(f"--die-with {options.die_with}: that process has ended") from None
 
 
 class _Life:
@@ -184,8 +184,8 @@ class _Life:
                 state.keep_credentials(identity, cluster.api_port)
             if port not in (0, cluster.api_port):
                 self._teller.note(
-                    f"port {port} is taken: the API server is now {cluster.server}, and earlier kubeconfigs no longer "
-                    "reach it"
+                    f"port {port} is in use: the API server now listens at {cluster.server}, and earlier kubeconfigs "
+                    f"no longer work"
                 )
             path = state.path if state is not None else ""
             if options.etcd is not None:
@@ -193,7 +193,7 @@ class _Life:
             detached = self._report is not None
             if detached and (why := cluster.ends_at_logout()):
                 self._teller.note(
-                    f"the cluster ends when you log out: {why}. To keep it: sudo loginctl enable-linger $USER"
+                    f"the cluster ends when you log out: {why}. To keep it running: sudo loginctl enable-linger $USER"
                 )
             front = Front(cluster, options, self._directory, log, path, detached, published)
             front.warn = self._warn
@@ -276,7 +276,7 @@ class _Life:
         try:
             merge(path, self._options.name, yaml.safe_load(content))
         except KubeconfigError as error:
-            self._teller.note(f"the kubeconfig is not merged: {error}")
+            self._teller.note(f"the kubeconfig was not merged: {error}")
             return
         self._merged_into = path
         self._teller.note(f"context {entry_name(self._options.name)} is in {path}, and the current one")

@@ -33,7 +33,7 @@ def _one_of_both(context: click.Context, parameter: click.Parameter, value: str 
         return context.meta.get(_GIVEN)
     given = context.meta.setdefault(_GIVEN, value)
     if given != value:
-        raise click.BadParameter(f"{given!r} and {value!r} are two names: give one")
+        raise click.BadParameter(f"{given!r} and {value!r} are two names: give only one")
     return value
 
 
@@ -57,7 +57,7 @@ def _both(command: F, default: str | None) -> F:
         metavar="NAME",
         callback=_one_of_both,
         shell_complete=complete_name,
-        help="The same as NAME.",
+        help="Another way to give NAME.",
     )(called)
     argument = click.argument("name", required=False, callback=_one_of_both, shell_complete=complete_name)
     return argument(added)  # type: ignore[return-value]  # click keeps the type of what it decorates

@@ -12,7 +12,7 @@ from lastcall.ui import AskedPage
 @name_argument
 @port_option
 @click.option("--open", "opens", is_flag=True, help="Open the page in your browser.")
-@click.option("--read-only", is_flag=True, help="Do not offer anything that changes the cluster.")
+@click.option("--read-only", is_flag=True, help="Do not let the page change the cluster.")
 def ui(name: str, port: int, opens: bool, read_only: bool) -> None:
     """Show cluster NAME (default: lastcall) in a browser, live, until Ctrl-C: its Pods, and how each of them ends.
 

@@ -13,7 +13,7 @@ from lastcall.world.world import World
 
 def serve_page(name: str, asked: AskedPage) -> int:
     """The exit status. Raises WorldError where the port is taken."""
-    with Interrupts(message="the page is not served any more") as interrupts:
+    with Interrupts(message="the page is closed") as interrupts:
         asyncio.run(_serve(name, asked, interrupts))
     return 0
 
@@ -42,7 +42,7 @@ async def _serve(name: str, asked: AskedPage, interrupts: Interrupts) -> None:
                 asked.port,
                 tell,
                 opens=asked.opens,
-                not_opened=lambda: say("no browser was found: open the link yourself", err=True),
+                not_opened=lambda: say("no browser found: open the link yourself", err=True),
             ) as server,
         ):
             tasks.spawn(watching.run(), name="watching")

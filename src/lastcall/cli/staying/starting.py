@@ -56,7 +56,8 @@ def ready_text(facts: Facts) -> str:
 
 def _page_text(facts: Facts) -> str:
     """What a browser is opened with."""
-    return f"  page        {facts['page']} (for one browser; another link comes then)\n" if "page" in facts else ""
+    link = "works for one browser; the command then prints a link for the next one"
+    return f"  page        {facts['page']} ({link})\n" if "page" in facts else ""
 
 
 def in_foreground(options: UpOptions) -> int:

@@ -30,15 +30,28 @@ from lastcall.contexts import ContextOptions
 )
 @serve_options
 @click.option("--node-agent", is_flag=True, help="Run an agent on the nodes, which sees what the API does not expose.")
-@click.option("--node-agent-image", metavar="NAME", default="", help="Its image.  [default: image build-agent's]")
+@click.option(
+    "--node-agent-image",
+    metavar="NAME",
+    default="",
+    help="Image of the agent.  [default: the one that lastcall image build-agent makes]",
+)
 @click.option(
     "--node-agent-namespace",
     metavar="NAMESPACE",
     default="",
-    help="Where its Jobs are made.  [default: --namespace]",
+    help="Namespace of the agent's Jobs.  [default: --namespace]",
 )
-@click.option("--node-agent-ptrace", is_flag=True, help="Give it CAP_SYS_PTRACE, for programs without a handler.")
-@click.option("--node-agent-rules", is_flag=True, help="Give it CAP_NET_ADMIN, for rules of Services on nodes.")
+@click.option(
+    "--node-agent-ptrace",
+    is_flag=True,
+    help="Give the agent CAP_SYS_PTRACE, to recognize programs without a handler.",
+)
+@click.option(
+    "--node-agent-rules",
+    is_flag=True,
+    help="Give the agent CAP_NET_ADMIN, to read the nodes' rules for Services.",
+)
 @page_options
 @output_options
 def trace(
@@ -63,7 +76,7 @@ def trace(
     """Follow Pods on any cluster and report how each of them ends, as it happens. Without --node-agent it only reads.
 
     KIND/NAME is a Pod, an owner of Pods (deployment/web), or node/NAME. Without it, trace follows all Pods of the
-    namespace. It ends with Ctrl-C, or when every Pod that was named has ended. Facts that the API does not expose are
+    namespace. It runs until Ctrl-C, or until every named Pod has ended. Facts that the API does not expose are
     reported as unknown. The page of --ui shows what the trace sees, and sends the cluster no other requests.
 
     Exit status: 0 all ended gracefully; 3 a container was SIGKILLed, a preStop hook failed, or a container crashed or
@@ -75,11 +88,11 @@ def trace(
         raise click.UsageError("--serve runs until a signal; fix: leave out --count, --timeout and --output…")
     shown = asked_page(page)
     if serve.serve is not None and shown is not None:
-        raise click.UsageError("--serve tells monitoring; fix: --ui without --serve")
+        raise click.UsageError("--serve and --ui do not work together; fix: leave one of them out")
     if serve.serve is not None and node_agent:
-        raise click.UsageError("--serve only reads; fix: leave out --node-agent")
+        raise click.UsageError("--serve only reads, and --node-agent creates Jobs; fix: leave out --node-agent")
     if not node_agent and (node_agent_image or node_agent_namespace or node_agent_ptrace or node_agent_rules):
-        raise click.UsageError("--node-agent-…: only with --node-agent")
+        raise click.UsageError("--node-agent-… needs --node-agent")
     # late: 100 ms of `trace --help`
     from lastcall.cli.trace.session import Asked, run_trace, scope_of
     from lastcall.contexts import choose

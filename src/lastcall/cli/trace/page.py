@@ -50,7 +50,7 @@ class TracePage:
                     self._asked.port,
                     tell,
                     opens=self._asked.opens,
-                    not_opened=lambda: self._note("no browser was found: open the link yourself"),
+                    not_opened=lambda: self._note("no browser found: open the link yourself"),
                 ) as server,
             ):
                 tasks.spawn(self.watching.run(), name="watching")

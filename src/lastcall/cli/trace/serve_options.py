@@ -44,7 +44,7 @@ def serve_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--lease",
         default="",
         metavar="NAMESPACE/NAME",
-        help="Of several processes only the holder of this Lease watches (with --serve).",
+        help="Of several processes, only the holder of this Lease watches (with --serve).",
     )
     @click.option(
         "--most-workloads",
@@ -52,7 +52,7 @@ def serve_options(command: Callable[..., Any]) -> Callable[..., Any]:
         default=200,
         show_default=True,
         metavar="N",
-        help="At most this number of workloads have metrics of their own (with --serve).",
+        help="Maximum number of workloads with metrics of their own (with --serve).",
     )
     @wraps(command)
     def gathered(

@@ -89,7 +89,7 @@ async def _run(chosen: "Chosen", scope: Scope, asked: Asked, logs: bool, world: 
             )
             raise WorldError(text) from error
         except LeadershipLost as error:
-            raise WorldError(f"{error}: it ends, and what starts it again waits for the lease") from error
+            raise WorldError(f"{error}: stopping; a restarted process waits for the lease") from error
         finally:
             interrupts.on_first = None
         _cannot_follow(followers, chosen.server)
@@ -126,7 +126,7 @@ def health_of(follower: Follower) -> Health:
 def _cannot_follow(followers: list[Follower], server: str) -> None:
     failure = followers[-1].failure if followers else None
     if isinstance(failure, StatusError):
-        raise UserError(f"Pods may not be followed at {server}: {failure.message}") from failure
+        raise UserError(f"no permission to watch Pods at {server}: {failure.message}") from failure
     if failure is not None:
         raise WorldError(str(failure)) from failure
 

@@ -101,7 +101,7 @@ async def _run(chosen: "Chosen", asked: Asked, scope: Scope, interrupts: Interru
 def too_slow(chosen: "Chosen", asked: Asked, what: str) -> WorldError:
     """Return the error of a trace that has seen nothing when its time is over."""
     within = f"within --timeout {asked.timeout:g}s"
-    fix = "give more time, or look whether this is the right server"
+    fix = "raise --timeout, or check that this is the right server"
     return WorldError(f"context {chosen.context!r} ({chosen.server}): {what} {within}; fix: {fix}")
 
 
@@ -288,9 +288,9 @@ class _Trace:
             show(self._document(kept))
         for ending in going_on[:20]:
             pod = ending.pod
-            self._live.note(f"still going on: {pod.namespace}/{pod.name} {outcome_words(ending)}")
+            self._live.note(f"still ending: {pod.namespace}/{pod.name} {outcome_words(ending)}")
         if len(going_on) > 20:
-            self._live.note(f"still going on: {len(going_on) - 20} more")
+            self._live.note(f"still ending: {len(going_on) - 20} more")
         total = self._follower.told
         if total + self._restarts > len(kept):
             self._live.note(f"the report has the {len(kept)} latest of {total + self._restarts} stories")

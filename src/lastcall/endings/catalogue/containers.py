@@ -48,7 +48,7 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "postStartHeld": Cause(
         title="A deletion waited for a postStart hook.",
-        remedy="A time limit for the hook.",
+        remedy="Give the hook a time limit.",
         texts={
             "": "The DELETE waited $waited for the postStart hook of $container, which had begun $before before it "
             "($detail): the kubelet stops a container only when its hook has ended.",
@@ -59,10 +59,10 @@ CONTAINERS: Mapping[str, Cause] = {
         title="A preStop hook fails: the stop goes on without it, and no status shows it.",
         remedy="Correct the hook's command. To wait, use the sleep handler, which needs no program in the image.",
         texts={
-            "": "The preStop hook of $container failed after $seconds: the stop goes on without it, and nothing of the "
-            "Pod's status shows it, only the Event FailedPreStopHook.",
+            "": "The preStop hook of $container failed after $seconds: the stop goes on without it, and only the "
+            "Event FailedPreStopHook shows it, not the Pod's status.",
             "because": "The preStop hook of $container failed after $seconds ($because): the stop goes on without it, "
-            "and nothing of the Pod's status shows it, only the Event FailedPreStopHook.",
+            "and only the Event FailedPreStopHook shows it, not the Pod's status.",
             "said": "It said: $line",
         },
         fixes={
@@ -76,7 +76,7 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "hookOutlived": Cause(
         title="A preStop hook takes longer than the grace period.",
-        remedy="A shorter preStop hook, or a terminationGracePeriodSeconds above what hook and drain take together.",
+        remedy="Shorten the preStop hook, or raise terminationGracePeriodSeconds above hook and drain together.",
         texts={
             "": "The preStop hook of $container still ran when the grace period was over ($seconds): $signal was sent "
             "while it ran.",
@@ -86,7 +86,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "sent while it ran, and $container was left $left s (the least that is given).",
         },
         fixes={
-            "": "A shorter preStop hook, or terminationGracePeriodSeconds above $grace: it has to cover the hook and "
+            "": "Shorten the preStop hook, or set terminationGracePeriodSeconds above $grace: it has to cover the "
+            "hook and "
             "the time that the program takes to end.",
             "sleep": "terminationGracePeriodSeconds: $wanted, or a shorter sleep: the grace period has to cover the "
             "hook and the time that the program takes to end.",
@@ -101,8 +102,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "PID 1 of $container$program $disposition.",
             "untilKill": "PID 1 of $container$program $disposition; it took the full time until SIGKILL, $seconds.",
             "untilExit": "PID 1 of $container$program $disposition; it ended by itself $seconds later.",
-            "starting": "PID 1 of $container$program had no handler for $signal yet, $age after its start, so it was "
-            "not told; it ended by itself $seconds later.",
+            "starting": "PID 1 of $container$program had no handler for $signal yet, $age after its start, so the "
+            "signal had no effect; it ended by itself $seconds later.",
             "default": "has no handler for $signal: the kernel drops a signal with its default action when PID 1 of a "
             "PID namespace gets it, so it did nothing",
             "ignored": "ignores $signal (SigIgn in /proc), so it did nothing",
@@ -147,8 +148,9 @@ CONTAINERS: Mapping[str, Cause] = {
             "wait $$pid; wait $$pid`).",
             "loop": "The shell itself is the program: let it end on the signal (`trap 'exit 0' TERM`), and begin what "
             "its loop waits for in the background (`sleep 5 & wait $$!`): a trap interrupts `wait`, and nothing else.",
-            "several": "Its script runs several programs at once. Begin the one to be told with `exec`, as the last "
-            "command. A shell waits for a pipeline, though, `exec` or not: let the program write to stdout alone, or "
+            "several": "Its script runs several programs at once. Begin the one that needs the signal with `exec`, as "
+            "the last command. A shell waits for a pipeline, though, `exec` or not: let the program write to stdout "
+            "alone, or "
             "in bash `exec PROGRAM > >(tee FILE)`. For jobs in the background, let it pass the signal on (`trap 'kill "
             "$$pid' TERM; wait $$pid; wait $$pid`).",
         },
@@ -218,7 +220,7 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "killed": Cause(
         title="The container still ran when its grace period was over, and was killed (exit code 137).",
-        remedy="A quicker end, or a longer terminationGracePeriodSeconds.",
+        remedy="End faster, or raise terminationGracePeriodSeconds.",
         texts={
             "timeOver": "$container was sent SIGKILL$when: its time was over.",
             "stillRan": "$container was sent SIGKILL$when, because it still ran $timeout s after $signal.",
@@ -227,8 +229,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "other": "$container was sent SIGKILL$when ($why).",
         },
         fixes={
-            "": "terminationGracePeriodSeconds above $grace, or a quicker end.",
-            "hookTookTime": "A shorter preStop hook, or terminationGracePeriodSeconds above $grace.",
+            "": "Set terminationGracePeriodSeconds above $grace, or end faster.",
+            "hookTookTime": "Shorten the preStop hook, or set terminationGracePeriodSeconds above $grace.",
             "stuck": "Look at what the program waits for after $signal: it still listened and did not accept "
             "$connections. Nothing shows that more time would help.",
         },
@@ -242,7 +244,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "$container ended by SIGKILL$when, and lastcall did not send it: another process did, or the kernel "
             "because memory ran out (inferred).",
             "status": "$container ended with exit code 137$when, that of a SIGKILL, and the node had no reason to "
-            "send one yet: another process did, memory ran out, or its PID 1 reports a child that was killed so "
+            "send one yet: another process did, memory ran out, or its PID 1 reports a killed child this way "
             "(inferred).",
         },
         fixes={
@@ -288,7 +290,7 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "outOfMemory": Cause(
         title="PID 1 of the container was killed because it used more memory than its limit (OOMKilled, 137).",
-        remedy="A higher resources.limits.memory, or a program that uses less (heap sizes, workers, caches).",
+        remedy="Raise resources.limits.memory, or let the program use less (heap sizes, workers, caches).",
         texts={
             "": "$container was killed$when because it ran out of memory: it used more than$group ($seen)."
             "$together$who",
@@ -296,7 +298,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "noLimit": " the memory that its Pod or its node had",
             "counted": "by the counter of its control group",
             "inferred": "inferred from the machine's counter",
-            "together": " The kernel ended all of its processes at once, as Kubernetes 1.28 and newer want it on "
+            "together": " The kernel ended all of its processes at once, as Kubernetes 1.28 and later request it on "
             "cgroup v2.",
             "others": " PID 1 itself had $peak at most: its other processes, or files in memory, took the rest.",
         },
@@ -307,7 +309,7 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "childOutOfMemory": Cause(
         title="A child of PID 1 was killed because memory ran out; the container itself went on (cgroup v1).",
-        remedy="A higher resources.limits.memory, or fewer and smaller children.",
+        remedy="Raise resources.limits.memory, or run fewer and smaller children.",
         texts={
             "": "The kernel killed $count of $container because memory ran out$limit; PID 1 lived on, and its end by "
             "$end came after that.",
@@ -322,14 +324,14 @@ CONTAINERS: Mapping[str, Cause] = {
         remedy="Find out what killed the child, and why.",
         texts={
             "": "$container exited with 137 by itself: its PID 1 was not killed; $reporter.$memory",
-            "shell": "a shell reports a child that was killed so",
-            "program": "programs report a killed child so",
+            "shell": "a shell reports a killed child this way",
+            "program": "programs report a killed child this way",
             "memory": " The counter of its control group says that memory ran out.",
         },
     ),
     "listenerClosedBeforeEndpoint": Cause(
         title="The program closes its port before its Service endpoint is removed: new connections are refused.",
-        remedy="A preStop sleep of a few seconds: the port stays open while proxies learn of the change.",
+        remedy="Add a preStop sleep of a few seconds: the port stays open while proxies learn of the change.",
         texts={
             "": "$container $closed $at after the DELETE, and its Service endpoint $later: new connections in between "
             "are refused.",
@@ -341,7 +343,7 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "listenerClosedSoon": Cause(
         title="The program closes its port right after its endpoint is removed: other proxies learn of it later.",
-        remedy="A preStop sleep of a few seconds: the port stays open while proxies learn of the change.",
+        remedy="Add a preStop sleep of a few seconds: the port stays open while proxies learn of the change.",
         texts={
             "": "$container $closed $seconds after its Service endpoint turned not ready: in a real cluster proxies "
             "and clients learn of that later and still connect.",
@@ -351,7 +353,7 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "backlogNeverAccepted": Cause(
         title="Connections that the kernel had accepted and the program never did: their clients get a reset.",
-        remedy="A preStop sleep of a few seconds; and accept the connections in the backlog before you close the "
+        remedy="Add a preStop sleep of a few seconds, and accept the connections in the backlog before you close the "
         "listener.",
         texts={
             "": "$connections to $container had been accepted by the kernel and never by the program when it ended: "
@@ -386,8 +388,8 @@ CONTAINERS: Mapping[str, Cause] = {
         title="In this Kubernetes version the preStop hook's time is not taken off the grace period.",
         texts={
             "": "$why; $container had $total in place of $grace s.",
-            "version": "Kubernetes $version does not take the preStop hook's time off the grace period (so it was from "
-            "1.22 to 1.27; 1.28 fixed it)",
+            "version": "Kubernetes $version does not take the preStop hook's time off the grace period (1.22 to 1.27; "
+            "fixed in 1.28)",
         },
     ),
     "sidecarEndsFirst": Cause(
@@ -410,8 +412,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "$container ended with $how on $signal: the Pod counts as Failed, although nothing was killed.",
             "bySignal": "$container ended with $how, as a program without a handler of its own does: nothing was "
             "killed, and this is not a crash.",
-            "either": "$container ended with exit code $code on $signal: the signal ended it, or it handled the signal "
-            "and exited so. Nothing was killed, and this is not a crash.",
+            "either": "$container ended with exit code $code on $signal: the signal ended it, or it handled the "
+            "signal and exited with this code. Nothing was killed, and this is not a crash.",
             "job": "$container ended with $how on $signal: its work counts as not done, so a Job that goes on does it "
             "again (with 0 it would count as done).",
         },

@@ -18,10 +18,10 @@ CATALOGUE: Mapping[str, Cause] = {**PODS, **CONTAINERS, **RESTARTS, **REQUESTS, 
 
 
 def said(id_: str, variant: str = "", /, **facts: object) -> Said:
-    """What is said of a finding. KeyError for an id, a variant or a fact that is missing: a bug."""
+    """Return what is said of a finding. KeyError for an id, a variant or a fact that is missing: a bug."""
     return Said(CATALOGUE[id_].texts[variant], facts)
 
 
 def fix(id_: str, variant: str = "", /, **facts: object) -> Said:
-    """What to do about it. KeyError as in `said`."""
+    """Return what to do about it. KeyError as in `said`."""
     return Said(CATALOGUE[id_].fixes[variant], facts)

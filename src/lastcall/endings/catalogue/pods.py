@@ -142,7 +142,7 @@ PODS: Mapping[str, Cause] = {
     ),
     "nodePressure": Cause(
         title="The kubelet evicted the Pod because its node was short of memory, disk or process numbers.",
-        remedy="Requests that say what the Pod needs, limits for emptyDir (sizeLimit), and nodes with room.",
+        remedy="Set requests to what the Pod needs, limit each emptyDir (sizeLimit), and use nodes with room.",
         texts={
             "": "The node was short of something, and the kubelet evicted the Pod: $why. Pods above their requests, "
             "and of lower priority, go first.",
@@ -154,7 +154,7 @@ PODS: Mapping[str, Cause] = {
     ),
     "nodeShutdown": Cause(
         title="The node was shut down, and gave the Pod less time than its own grace period.",
-        remedy="shutdownGracePeriod of the kubelet above the longest grace period of its Pods.",
+        remedy="Set the kubelet's shutdownGracePeriod above the longest grace period of its Pods.",
         texts={
             "": "The node was shut down and gave the Pod $given s instead of the $wanted s of its grace period; "
             "killed: $names.",
@@ -179,7 +179,7 @@ PODS: Mapping[str, Cause] = {
     ),
     "sidecarHoldsJob": Cause(
         title="A container beside the Job's own keeps running when the work is done: the Job never completes.",
-        remedy="A native sidecar: the container under initContainers with restartPolicy: Always.",
+        remedy="Make it a native sidecar: put the container under initContainers with restartPolicy: Always.",
         texts={
             "": "$done ended with exit code 0 $before before the DELETE, and $left still ran: a Job is complete only "
             "when every ordinary container of its Pod has ended.",
@@ -192,7 +192,7 @@ PODS: Mapping[str, Cause] = {
     ),
     "ranTwice": Cause(
         title="Two Pods ran for the same work at the same time: the next one began before the old one had ended.",
-        remedy="A Job: podReplacementPolicy: Failed. A StatefulSet: no forced deletion.",
+        remedy="For a Job, set podReplacementPolicy: Failed. Do not delete a StatefulSet's Pod by force.",
         texts={
             "Job": "The Job began $next while $pod was still ending: both ran for $seconds s.",
             "StatefulSet": "The next $next began while the old one still ran: two of one name for $seconds s.",

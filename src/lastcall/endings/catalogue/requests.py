@@ -7,7 +7,7 @@ from lastcall.endings.catalogue.cause import Cause
 REQUESTS: Mapping[str, Cause] = {
     "lateEndpoint": Cause(
         title="Requests are still sent to a Pod that has stopped listening: endpoint removal reaches senders late.",
-        remedy="A preStop sleep longer than the lag: the Pod keeps serving until every sender has learned of the "
+        remedy="Add a preStop sleep longer than the lag: the Pod keeps serving until every sender has learned of the "
         "removal.",
         texts={"": "sent to a Pod that no longer listened: its endpoint's removal had not reached the sender yet"},
         fixes={
@@ -42,12 +42,12 @@ REQUESTS: Mapping[str, Cause] = {
     ),
     "neverRead": Cause(
         title="Connections were accepted by the kernel for a container that exited without reading them.",
-        remedy="A preStop sleep; and accept the connections in the backlog before you close the listener.",
+        remedy="Add a preStop sleep, and accept the connections in the backlog before you close the listener.",
         texts={"": "accepted by the kernel for a container that exited without ever reading them"},
     ),
     "requestKilled": Cause(
         title="Requests were in flight when the container was killed: its grace period was too short for them.",
-        remedy="A terminationGracePeriodSeconds above the hook and the longest answer together.",
+        remedy="Raise terminationGracePeriodSeconds above the hook and the longest answer together.",
         texts={"": "in flight when the container was killed because its grace period was over"},
         fixes={
             "": "terminationGracePeriodSeconds: $wanted would give the application time to finish; $grace was too "
@@ -68,7 +68,7 @@ REQUESTS: Mapping[str, Cause] = {
     ),
     "notListeningYet": Cause(
         title="Requests are sent to a Pod that counts as ready before it listens.",
-        remedy="A readinessProbe that succeeds only when the program serves.",
+        remedy="Add a readinessProbe that succeeds only when the program serves.",
         texts={"": "sent to a Pod that was marked Ready before it listened"},
         fixes={
             "": "A readinessProbe would keep requests away until the container listens.",
@@ -83,7 +83,8 @@ REQUESTS: Mapping[str, Cause] = {
     ),
     "notServingYet": Cause(
         title="A Pod counts as ready before its application serves: it answers requests with errors until then.",
-        remedy="A readinessProbe that asks the application (httpGet): a TCP connection works as soon as it listens.",
+        remedy="Use a readinessProbe that asks the application (httpGet): a TCP connection works as soon as it "
+        "listens.",
         texts={"": "answered with an error by a Pod that was marked Ready before its application served"},
         fixes={
             "": "A readinessProbe that asks the application (httpGet, path $path) would keep requests away until it "
@@ -131,7 +132,7 @@ REQUESTS: Mapping[str, Cause] = {
             "Pods are Ready and nothing listens on their port $port",
         },
         fixes={
-            "": "does the application speak that kind? ($ask)",
+            "": "check that the application speaks that kind ($ask)",
             "refused": "correct targetPort of Service $service, or let the program listen on $port (on 0.0.0.0, not on "
             "127.0.0.1)",
             "declared": "correct targetPort of Service $service: the containers declare $declared; or let the program "
@@ -162,7 +163,7 @@ REQUESTS: Mapping[str, Cause] = {
     ),
     "restartedUnderLoad": Cause(
         title="The node restarted a container that served requests, because a probe had failed.",
-        remedy="A livenessProbe that load does not fail: a longer timeoutSeconds, a larger failureThreshold.",
+        remedy="Let the livenessProbe succeed under load: raise timeoutSeconds or failureThreshold.",
         texts={"": "lost when the node restarted their container, because its liveness or startup probe had failed"},
         fixes={
             "": "The liveness probe ended a container that served: see what it was answered (Event Unhealthy); under "
@@ -171,7 +172,7 @@ REQUESTS: Mapping[str, Cause] = {
     ),
     "noEndpoint": Cause(
         title="The Service had no Pod to send requests to.",
-        remedy="maxUnavailable: 0 with maxSurge: 1, or more replicas: a Pod has to be left to serve.",
+        remedy="Set maxUnavailable: 0 with maxSurge: 1, or use more replicas: one Pod has to keep serving.",
         texts={"": "sent while the Service had no Pod that could serve them"},
         fixes={
             "": "maxUnavailable: 0 would keep the old Pods until the new ones are ready.",
@@ -221,7 +222,7 @@ REQUESTS: Mapping[str, Cause] = {
         texts={"": "lost without a Pod's end that would explain it"},
     ),
     "notSeen": Cause(
-        title="Requests were lost in a cluster of which only the outside is seen.",
+        title="Requests were lost on a cluster that is seen only from outside.",
         texts={
             "": "lost, and why is not known: the API does not show it",
             "pods": "its Pods could not be followed",

@@ -15,17 +15,16 @@ RESTARTS: Mapping[str, Cause] = {
         },
         fixes={
             "": "See what it printed, and give it the configuration that is missing.",
-            "notFound": "127 is a shell's word for a command that is not in the image: correct the command, or the "
-            "image.",
-            "notExecutable": "126 is a shell's word for a file that it may not execute: make it executable.",
+            "notFound": "A shell exits with 127 if a command is not in the image: correct the command, or the image.",
+            "notExecutable": "A shell exits with 126 if it may not execute a file: make the file executable.",
             "signal": "The program failed in its own code (or a library): a core dump or its log says where.",
             "readOnly": "Mount a volume that can be written (an emptyDir) where it writes: that place is read-only.",
-            "denied": "Give its user the right to that file: fsGroup or defaultMode for a volume, the file's owner in "
-            "the image for all else.",
+            "denied": "Give its user permission for that file: fsGroup or defaultMode for a volume, otherwise the "
+            "file's owner in the image.",
             "unknownName": "DNS does not resolve a name that it looked up: correct the name, or add its Service to the "
             "manifests. A Service of another namespace is found by NAME.NAMESPACE.",
             "refused": "What it connects to refuses: see whether that is in the manifests, Ready, and listens on this "
-            "port. What may start before it is to be tried again, by the program itself or in an init container.",
+            "port. If it may start later, retry the connection in the program or in an init container.",
             "refusedByNeighbour": "Nothing listened on port $port yet, which is that of $other in the same Pod: "
             "containers of a Pod start side by side. Make $other a native sidecar (under initContainers, with "
             "`restartPolicy: Always`) with a startupProbe of that port: the kubelet starts the others when it has "
@@ -38,9 +37,8 @@ RESTARTS: Mapping[str, Cause] = {
             "refusedByOthers": "127.0.0.1 is the Pod itself, and nothing listened in it on port $port right after the "
             "crash (what listened: $listeners). Correct the port, connect to the name of a Service, or add the "
             "container that is to listen there.",
-            "serviceLink": "$value is what the kubelet puts into a variable for a Service of the namespace (NAME_PORT, "
-            "as Docker's links had it): enableServiceLinks: false in the Pod's spec leaves it out, or set the variable "
-            "in env.",
+            "serviceLink": "The kubelet sets a variable NAME_PORT for each Service of the namespace, and $value is "
+            "such a value: set enableServiceLinks: false in the Pod's spec, or set the variable in env.",
             "inUse": "Another process of the Pod (or of the node, with hostNetwork) has that port: change one of them.",
         },
     ),
@@ -70,7 +68,7 @@ RESTARTS: Mapping[str, Cause] = {
     ),
     "livenessProbeKilled": Cause(
         title="The kubelet ended a container because its livenessProbe failed (exit code 137, or 143).",
-        remedy="A startupProbe for a slow start; a timeoutSeconds and a failureThreshold that load does not exceed.",
+        remedy="Add a startupProbe for a slow start; raise timeoutSeconds and failureThreshold above what load causes.",
         texts={
             "": "The kubelet $did $container$times$after because its livenessProbe failed$output$state ($end).",
             "notYetState": ": it did not listen yet",
@@ -100,7 +98,7 @@ RESTARTS: Mapping[str, Cause] = {
     ),
     "startupProbeKilled": Cause(
         title="The kubelet ended a container because its startupProbe had not succeeded in time.",
-        remedy="A larger startupProbe.failureThreshold, or a quicker start.",
+        remedy="Raise startupProbe.failureThreshold, or start faster.",
         texts={
             "": "The kubelet $did $container$times$after because its startupProbe had not succeeded in "
             "time$output$state ($end).",
@@ -149,7 +147,7 @@ RESTARTS: Mapping[str, Cause] = {
     ),
     "postStartRuns": Cause(
         title="A postStart hook does not end: its container is not Running before, and a deletion waits for it.",
-        remedy="A time limit for the hook.",
+        remedy="Give the hook a time limit.",
         texts={
             "": "The postStart hook of $container has run for $seconds s ($detail): the container counts as Running "
             "only when the hook has ended.",
@@ -170,7 +168,7 @@ RESTARTS: Mapping[str, Cause] = {
     ),
     "endsAndIsRestarted": Cause(
         title="A container succeeds and is started again, because restartPolicy is Always.",
-        remedy="A Job for a program that ends; a Deployment for one that keeps running.",
+        remedy="Use a Job for a program that ends, a Deployment for one that keeps running.",
         texts={
             "": "$container ended by itself with exit code 0$times, and was started again (restartPolicy Always).",
             "signalled": "$container ended with exit code 0$times, and was started again (restartPolicy Always). It "

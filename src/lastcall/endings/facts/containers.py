@@ -55,7 +55,7 @@ _ENDS = (kinds.DELETE_ACCEPTED, kinds.TERMINATION_OBSERVED, kinds.DELETION_DECID
 def container_runs(
     facts: ContainerFacts, entries: Sequence[Entry], orphans: Sequence[Entry] = ()
 ) -> tuple[ContainerEnding, list[ContainerEnding]]:
-    """The last run of a container, and those before it that were seen to end.
+    """Return the last run of a container, and those before it that were seen to end.
 
     `entries` are the Pod's, sorted by time. `orphans` are the ProcessDied records of role `orphan`: when the shim is
     dead, init tells how its children ended.

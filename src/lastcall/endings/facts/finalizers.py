@@ -29,12 +29,12 @@ def removed_by(finalizer: str) -> str:
     if finalizer in _REMOVED_BY:
         return _REMOVED_BY[finalizer]
     if slash:
-        return tell("the controller of $domain that put it there", domain=domain)
-    return tell("whoever put it there")
+        return tell("the controller of $domain that added it", domain=domain)
+    return tell("whatever added it")
 
 
 def removers(finalizers: Sequence[str]) -> str:
-    """`example.com/held: the controller of example.com that put it there`, one after the other."""
+    """`example.com/held: the controller of example.com that added it`, one after the other."""
     return joined([tell("$finalizer: $by", finalizer=each, by=removed_by(each)) for each in finalizers], "; ")
 
 

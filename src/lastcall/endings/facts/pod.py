@@ -12,7 +12,7 @@ from lastcall.records.record import Record
 
 
 def pod_facts(pod: Object) -> PodFacts:
-    """The facts of a Pod object; the newest one that a client saw tells most."""
+    """Return the facts of a Pod object; the newest one that a client saw tells most."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     terminated = {
         container.get("name"): (container.get("state") or {}).get("terminated") or {}
@@ -77,7 +77,7 @@ def _mounted_files(container: Object, volumes: Mapping[str, Object]) -> Iterable
 
 
 def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:
-    """The same from records alone, for a Pod whose object nobody saw."""
+    """Return the same from records alone, for a Pod whose object nobody saw."""
     namespace = name = node = phase = ""
     containers: dict[str, ContainerFacts] = {}
     for record in records:

@@ -64,7 +64,8 @@ def times_and_when(c: ContainerEnding, ending: Ending) -> str:
 
 
 def last_words(ending: Ending) -> list[tuple[str, tuple[str, ...]]]:
-    """What containers printed last that failed before the Pod's end: a heading, and lines of the newest such run."""
+    """Return what containers printed last that failed before the Pod's end: a heading, and lines of the newest such
+    run."""
     found = {}
     for c in [*ending.earlier, *ending.containers]:
         probe = c.exit.ended_by in ("livenessProbe", "startupProbe")

@@ -99,7 +99,7 @@ class Picture:
 
 
 def decide_picture(ending: Ending, *, most: int = 400) -> Picture:
-    """The lanes of a Pod's end. At most about `most` records are drawn: details go first, then the middle."""
+    """Return the lanes of a Pod's end. At most about `most` records are drawn: details go first, then the middle."""
     drawn, left_out = _drawn(ending, most)
     marks = [Mark(entry, number, *_glyph(entry)) for number, entry in enumerate(drawn, 1)]
     start = min([0.0, *(mark.entry.at for mark in marks)])

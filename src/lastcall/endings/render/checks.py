@@ -43,7 +43,7 @@ class Check:
 
 
 def as_junit(title: str, checks: Sequence[Check], nothing: str = "nothing found") -> str:
-    """One test suite, each check a case; `nothing` is the one case of no checks. A notice is system-out."""
+    """Return one test suite, each check a case; `nothing` is the one case of no checks. A notice is system-out."""
     # late: 32 ms of `lint --help`
     from xml.sax.saxutils import escape, quoteattr
 
@@ -80,7 +80,8 @@ def _reference(character: str) -> str:
 
 
 def as_github(checks: Iterable[Check]) -> str:
-    """Workflow commands, which GitHub Actions shows beside the run and, with a place, beside the lines of a change."""
+    """Return workflow commands, which GitHub Actions shows beside the run and, with a place, beside the changed
+    lines."""
     lines = []
     for each in checks:
         if not each.level or each.skipped is not None:

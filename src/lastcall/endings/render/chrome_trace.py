@@ -31,7 +31,7 @@ _APART = 1_000_000
 
 
 def trace_document(endings: Sequence[Ending], *, kubernetes_version: str, lastcall_version: str) -> Event:
-    """The whole trace, its events sorted by time."""
+    """Return the whole trace, its events sorted by time."""
     first = min((_ns(ending, ending.entries[0].at) for ending in endings if ending.entries), default=0)
     metadata: list[Event] = []
     events: list[Event] = []

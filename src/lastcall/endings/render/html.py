@@ -85,7 +85,7 @@ def html_page(
     pods: int | None = None,
     language: str = ENGLISH,
 ) -> str:
-    """The whole page. `error` is the world's error that cut the story short, "" without one.
+    """Return the whole page. `error` is the world's error that cut the story short, "" without one.
 
     `pods`: how many Pods these endings are of, when each ended once under every version of `kubernetes_version`.
     `language`: one of `timeline.language.LANGUAGES`.

@@ -22,7 +22,7 @@ _ACTORS = {
 
 
 def actor_label(record: Record) -> str:
-    """The actor in one short word."""
+    """Return the actor in one short word."""
     if record.kind in _OF_THE_CONTAINER:
         return tell("container")
     return _ACTORS.get(record.actor, record.actor.removesuffix("-controller"))

@@ -70,7 +70,7 @@ class LiveTimeline:
     _status: "StatusLine | None" = None
 
     def waiting(self, now: float, waited: float, text: str) -> None:
-        """What is waited for: in place on a terminal, else a line that is told once (`StatusLine`)."""
+        """Show what the command waits for: in place on a terminal, else once in a line (`StatusLine`)."""
         if self._status is None:
             # late: 0.9 ms of `demo`
             from lastcall.endings.render.status_line import StatusLine
@@ -80,7 +80,7 @@ class LiveTimeline:
         self._status.show(now, waited, printable(text, 2000))
 
     def note(self, text: str) -> None:
-        """A line on how far we are."""
+        """Print a line on how far we are."""
         self._line(text)
 
     def _line(self, text: str) -> None:
@@ -104,7 +104,7 @@ class LiveTimeline:
             self._live.start()
 
     def add(self, pod: PodFacts) -> None:
-        """The records of this Pod, too."""
+        """Show the records of this Pod, too."""
         self._pods[pod.uid] = _Shown(pod)
 
     def forget(self, uid: str) -> None:
@@ -118,7 +118,7 @@ class LiveTimeline:
         self._pending = [record for record in self._pending if record.pod_uid != uid]
 
     def record(self, record: Record) -> None:
-        """A record from any process, in any order."""
+        """Take a record from any process, in any order."""
         if self._pods and (record.pod_uid in self._pods or record.kind == kinds.PROCESS_DIED):
             self._pending.append(record)
 

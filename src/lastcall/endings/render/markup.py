@@ -48,7 +48,7 @@ def text(value: object, limit: int = 4000) -> Markup:
 
 
 def tag(name: str, /, *content: Content, **attributes: object) -> Markup:
-    """`tag("a", "x < y", href="#p1", class_="m")`.
+    """Make an element: `tag("a", "x < y", href="#p1", class_="m")`.
 
     A trailing `_` of an attribute name is dropped and others become `-`; None and False leave the attribute out, True
     writes it without a value.
@@ -86,11 +86,11 @@ _CODE = re.compile(r"`([^`]+)`")
 
 
 def prose(sentence: str) -> Markup:
-    """A sentence, escaped; what stands between backticks is set as code."""
+    """Return a sentence, escaped; what stands between backticks is set as code."""
     parts = _CODE.split(said(sentence))
     return join([tag("code", part) if index % 2 else part for index, part in enumerate(parts)])
 
 
 def percent(share: float) -> str:
-    """A share of the width, 0 to 1, with the digits that a wide screen can show."""
+    """Return a share of the width, 0 to 1, with the digits that a wide screen can show."""
     return f"{share * 100:.2f}".rstrip("0").rstrip(".") + "%"

@@ -8,5 +8,5 @@ from lastcall.endings.story import Ending
 
 
 def plain_text(endings: Sequence[Ending], width: int, *, explain: bool = False, with_steps: bool = True) -> str:
-    """What `print_endings` prints, in `width` columns."""
+    """Return what `print_endings` prints, in `width` columns."""
     return plain_lines(width, lambda out: print_endings(out, endings, explain=explain, with_steps=with_steps))

@@ -39,7 +39,8 @@ class StatusLine:
     _told_at: float = 0.0
 
     def show(self, now: float, waited: float, text: str) -> None:
-        """`text` says what is waited for and why; `waited` is seconds, `now` seconds of the monotonic clock."""
+        """Show `text`: what the command waits for and why. `waited` is seconds, `now` seconds of the monotonic
+        clock."""
         if self.terminal is not None:
             line = one_line(f"  waiting, {waited:.0f} s: {text}")
             width = _columns() - 1
@@ -53,7 +54,7 @@ class StatusLine:
             self.write(f"still waiting after {waited:.0f} s: {text}")
 
     def clear(self) -> None:
-        """Nothing of it is left on the terminal."""
+        """Remove the line from the terminal."""
         if self._shown and self.terminal is not None:
             redraw(self.terminal)
             self._shown = False

@@ -24,7 +24,7 @@ _GAP = 3
 
 
 def print_versions(console: "Console", stories: Sequence[VersionStory], *, explain: bool = False) -> None:
-    """Each Pod's stories beside one another where they fit, then what differs."""
+    """Print each Pod's stories beside one another where they fit, then what differs."""
     width = (console.width - _GAP * (len(stories) - 1)) // len(stories)
     for comparison in compare(stories):
         console.print()
@@ -45,7 +45,7 @@ def print_versions(console: "Console", stories: Sequence[VersionStory], *, expla
 
 
 def plain_versions(stories: Sequence[VersionStory], width: int, *, explain: bool = False) -> str:
-    """What `print_versions` prints, without colour and trailing blanks."""
+    """Return what `print_versions` prints, without colour and trailing blanks."""
     return plain_lines(width, lambda out: print_versions(out, stories, explain=explain))
 
 
@@ -84,7 +84,8 @@ def _label(difference: Difference) -> Text:
 
 
 def versions_document(stories: Sequence[VersionStory], *, lastcall_version: str, exit_status: int) -> dict[str, Any]:
-    """The schema `lastcall/versions/v1` (docs/ending-v1.md): a document of `lastcall/ending/v1` for each version."""
+    """Return the schema `lastcall/versions/v1` (docs/ending-v1.md): a document of `lastcall/ending/v1` for each
+    version."""
     return {
         "schema": SCHEMA,
         "lastcallVersion": lastcall_version,

@@ -176,7 +176,7 @@ async def restore(
             await _settle(client, clock, namespace, entry, say)
     if left:
         raise WorldError(
-            "\n".join([f"namespace {namespace}: not everything could be put back:", *(f"  {each}" for each in left)])
+            "\n".join([f"namespace {namespace}: some changes could not be undone:", *(f"  {each}" for each in left)])
         )
     try:
         await until_answered(clock, partial(client.delete, CONFIGMAPS, ledger.name, namespace))
@@ -209,7 +209,7 @@ async def _put_back(client: Client, namespace: str, id_: str, entry: Entry, say:
         return True
     if what.patch:
         await client.patch(resource, name, [*what.patch], namespace, content_type=JSON_PATCH)
-        say(f"put back {'.'.join(entry.path)} of {entry.target.told}" if isinstance(entry, Changed) else "")
+        say(f"restored {'.'.join(entry.path)} of {entry.target.told}" if isinstance(entry, Changed) else "")
     elif "since" in what.why:
         say(what.why)
     return what.waits
@@ -274,7 +274,7 @@ async def _settle(client: Client, clock: Clock, namespace: str, change: Changed,
         if is_settled(there) and not await _ending(client, namespace, there):
             break
         if monotonic(clock) > deadline:
-            say(f"{change.target.told} is as it was, and its Pods are not all available after {GONE_SECONDS:g} s")
+            say(f"{change.target.told} is restored, but not all of its Pods are available after {GONE_SECONDS:g} s")
             return
         await clock.sleep(_LOOK_SECONDS)
     if there is None or change.path != RESTARTED_AT or was(there, change.path) == change.after:
@@ -287,7 +287,7 @@ async def _settle(client: Client, clock: Clock, namespace: str, change: Changed,
     except StatusError as error:
         if error.code != 403:
             raise
-        say(f"a revision stays in the history of {change.target.told}: {error.message}")
+        say(f"the revision could not be removed from the history of {change.target.told}: {error.message}")
 
 
 async def _ending(client: Client, namespace: str, workload: Object) -> bool:

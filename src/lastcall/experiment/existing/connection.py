@@ -29,7 +29,8 @@ class Reached:
 
 @asynccontextmanager
 async def reached(asked: ContextOptions, warn: Callable[[str], None]) -> AsyncIterator[Reached]:
-    """For the time of the block. Raises UserError, WorldError, also for what the client raises inside the block."""
+    """Connect for the time of the block. Raises UserError, WorldError, also for what the client raises inside the
+    block."""
     chosen = choose(asked)
     async with connected(chosen, agent="lastcall-experiment", warn=warn) as cluster:
         yield Reached(cluster.client, chosen.context, chosen.server, chosen.namespace, cluster.version)

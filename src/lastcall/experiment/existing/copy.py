@@ -53,12 +53,12 @@ class Taken:
 
 
 def parsed_workload(asked: str) -> tuple[Resource, str]:
-    """`deployment/web`. Raises UserError."""
+    """Parse `deployment/web`. Raises UserError."""
     kind, slash, name = asked.partition("/")
     resource = resource_of(kind)
     if not slash or not name or "/" in name or resource is None:
         kinds = ", ".join(each.kind.lower() for each in WORKLOADS)
-        raise UserError(f"{asked!r} is not a workload: write KIND/NAME, with {kinds} for KIND, as in deployment/web")
+        raise UserError(f"{asked!r} is not a workload: write KIND/NAME, such as deployment/web; KIND is {kinds}")
     return resource, name
 
 
@@ -76,7 +76,8 @@ class Taking:
     taken: list[tuple[Resource, Object]] = field(default_factory=list)
 
     async def run(self, asked: str) -> Taken:
-        """Raises UserError; StatusError and ConnectionLost for trouble that is not this workload's."""
+        """Copy the workload. Raises UserError; StatusError and ConnectionLost for trouble that is not this
+        workload's."""
         resource, name = parsed_workload(asked)
         there = await self._workload(resource, name)
         workload = cleaned(resource, there)
@@ -111,7 +112,7 @@ class Taking:
         meant = f" (did you mean {near}?)" if near else ""
         raise UserError(
             f"{self.where}: namespace {self.namespace} has no {resource.kind} {name}{meant}; {there}\n"
-            "fix: name another one, or its namespace with -n"
+            "fix: use another name, or give its namespace with -n"
         )
 
     async def _services(self, template: Object) -> None:

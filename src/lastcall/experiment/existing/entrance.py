@@ -31,9 +31,9 @@ def of_url(url: str) -> Entrance:
         raise UserError(f"--url {url}: {error}") from error
     secure = parts.scheme == "https"
     if not (secure or parts.scheme == "http") or not parts.hostname or parts.username or parts.password:
-        raise UserError(f"--url {url}: not a URL to send to: write https://HOST, or http://HOST:PORT")
+        raise UserError(f"--url {url}: not a valid URL: write https://HOST, or http://HOST:PORT")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise UserError(f"--url {url}: the path is an option of its own: --path {parts.path}")
+        raise UserError(f"--url {url}: give the path separately: --path {parts.path}")
     name = parts.hostname if secure else ""
     return Entrance(parts.hostname, port or (443 if secure else 80), parts.netloc, url, name)
 
@@ -57,9 +57,10 @@ def of_service(service: Object, port: Object, nodes: Sequence[Object]) -> Entran
     if port.get("nodePort") and (address := next(filter(None, addresses), "")):
         return Entrance(address, port["nodePort"], host, f"port {port['nodePort']} of the node at {address}")
     raise UserError(
-        f"Service {name_of(service)} has no address outside of its cluster: it is of type "
+        f"Service {name_of(service)} has no address outside its cluster: its type is "
         f"{service['spec'].get('type', 'ClusterIP')}\n"
-        "fix: --url http://HOST:PORT, if something leads to it; or --from pod, which sends from inside"
+        "fix: --url http://HOST:PORT, if something else forwards to it; or --from pod, which sends from inside the "
+        "cluster"
     )
 
 

@@ -17,7 +17,7 @@ MOST_BYTES = 1 << 20
 
 
 def read_ca(file: Path | None) -> str:
-    """The PEM of `--url-ca`, "" without one. Raises UserError."""
+    """Return the PEM of `--url-ca`, "" without one. Raises UserError."""
     if file is None:
         return ""
     try:
@@ -42,8 +42,8 @@ def certificate_sentence(problem: Problem, reason: str, seen: Certificate | None
     if problem == "unknown authority":
         issuer = f" ({seen.issuer})" if seen else ""
         return (
-            f"its certificate is signed by an authority{issuer} that is not trusted here\n"
-            "fix: --url-ca FILE with the authority's certificate (PEM)"
+            f"its certificate is signed by a CA{issuer} that this machine does not trust\n"
+            "fix: --url-ca FILE with the CA's certificate (PEM)"
         )
     if problem == "another name":
         names = f" for {', '.join(seen.names[:12])}" if seen and seen.names else ""
@@ -71,8 +71,8 @@ async def check_handshake(entrance: Entrance, ca_pem: str) -> None:
         raise WorldError(f"{where}: {told}") from error
     except ssl.SSLError as error:
         raise WorldError(
-            f"{where}: {entrance.host} does not speak TLS as we do: {error.reason or error}\n"
-            "fix: write http:// in --url if it speaks no TLS"
+            f"{where}: {entrance.host} does not complete the TLS handshake: {error.reason or error}\n"
+            "fix: write http:// in --url if it does not speak TLS"
         ) from error
     except OSError as error:
         raise WorldError(f"{where}: {entrance.host} cannot be reached: {error.strerror or error}") from error

@@ -206,7 +206,9 @@ def restoration(id_: str, entry: Entry, there: Object | None) -> Restoration:
     if now == entry.before:
         return Restoration(why=f"{field} of {entry.target.told} is as it was")
     if now != entry.after:
-        return Restoration(why=f"{field} of {entry.target.told} was changed since, and is left as it is")
+        return Restoration(
+            why=f"{field} of {entry.target.told} was changed since by somebody else, and is left as it is"
+        )
     pointer = "".join(f"/{_escaped(step)}" for step in entry.path)
     test = {"op": "test", "path": pointer, "value": entry.after}
     if entry.before == _ABSENT:
@@ -298,7 +300,7 @@ def _entry(value: Any, namespace: str) -> Entry:
     path = fields.get("path")
     known = next((each for each in CHANGES if isinstance(path, list) and list(each) == path), None)
     if fields.get("does") != "changed" or (target.group, target.plural) not in _WORKLOADS or known is None:
-        raise ValueError("an entry says something else than what experiments do")
+        raise ValueError("an entry describes a change that experiments do not make")
     before, after = fields.get("before"), fields.get("after")
     if type(before) not in (str, int) or type(after) not in (str, int):
         raise ValueError("an entry has a value that experiments do not set")
@@ -312,7 +314,7 @@ def _target(value: Any, namespace: str) -> Target:
     key = tuple(str(fields.get(part)) for part in ("group", "version", "plural", "kind"))
     name = fields.get("name")
     if key not in resources or not isinstance(name, str) or not is_name(name):
-        raise ValueError("an entry names something else than an object that experiments create")
+        raise ValueError("an entry names an object that experiments do not create")
     if fields.get("namespace") != namespace:
         raise ValueError("an entry names an object of another namespace")
     return Target.of(resources[key], name, namespace)

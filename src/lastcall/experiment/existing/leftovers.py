@@ -21,7 +21,7 @@ from lastcall.kube.api import (
 from lastcall.kube.client import Client
 from lastcall.world.clock import Clock
 
-_FIX = "fix: delete each that no experiment of yours has written: kubectl delete configmap NAME -n NAMESPACE"
+_FIX = "fix: delete each ConfigMap that no experiment of yours has written: kubectl delete configmap NAME -n NAMESPACE"
 
 
 @dataclass(slots=True)
@@ -37,19 +37,19 @@ class Leftovers:
 
     @property
     def left_alone(self) -> list[str]:
-        """One for each thing that is not looked at."""
+        """Return a line for each thing that cleanup skips."""
         return [*self.unknown, *self.unreadable]
 
     @property
     def lines(self) -> list[str]:
-        """One for each thing that is to be put back."""
+        """Return a line for each thing that cleanup undoes."""
         found = []
         for namespace, ledger in self.ledgers:
             if not ledger.entries:
                 found.append(f"namespace {namespace}: delete ConfigMap {ledger.name}, a ledger without entries")
             for entry in reversed(ledger.entries):
                 if isinstance(entry, Changed):
-                    found.append(f"namespace {namespace}: put back {'.'.join(entry.path)} of {entry.target.told}")
+                    found.append(f"namespace {namespace}: restore {'.'.join(entry.path)} of {entry.target.told}")
                 else:
                     found.append(f"namespace {namespace}: delete {entry.target.told}")
         for resource, obj in self.orphans:
@@ -58,7 +58,7 @@ class Leftovers:
 
 
 async def find_leftovers(client: Client, namespace: str, fallback: str) -> Leftovers:
-    """In one namespace, or, for "", in all of them; in `fallback` where the user may not look at all.
+    """Find them in one namespace, or, for "", in all; in `fallback` if the user may not list all.
 
     Raises StatusError where the ledgers cannot be listed there either."""
     found = Leftovers()
@@ -74,7 +74,7 @@ async def find_leftovers(client: Client, namespace: str, fallback: str) -> Lefto
     for each in maps:
         if namespace_of(each).startswith(RESERVED):
             where = f"namespace {namespace_of(each)}: ConfigMap {name_of(each)}"
-            found.unreadable.append(f"{where} is not a ledger: no experiment is made in this namespace")
+            found.unreadable.append(f"{where} is not a ledger: lastcall runs no experiment in this namespace")
             continue
         try:
             ledger = from_config_map(each)

@@ -50,7 +50,7 @@ def told_missing(where: str, namespace: str, missing: Sequence[Missing]) -> str:
         for (verbs, kinds), names in roles.items()
     ]
     commands += [f"--verb={','.join(verbs)} --resource={','.join(kinds)}" for verbs, kinds in whole.items()]
-    lines.append("fix: somebody who may has to give these rights:")
+    lines.append("fix: ask an administrator to grant these permissions:")
     for number, command in enumerate(commands, 1):
         name = ROLE if len(commands) == 1 else f"{ROLE}-{number}"
         lines.append(f"  kubectl -n {namespace} create role {name} {command}")

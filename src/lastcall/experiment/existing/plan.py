@@ -30,40 +30,40 @@ class Plan:
 
     @property
     def lines(self) -> list[str]:
-        """The whole of it, to be read before it is allowed."""
+        """Return the whole of it, to be read before it is allowed."""
         head = f"In context {self.context} ({self.server}), namespace {self.namespace}, lastcall will"
         found = [head, *(f"  - {step}" for step in self.steps)]
         if self.restored:
-            found += ["and afterwards, also after Ctrl-C, will", *(f"  - {each}" for each in self.restored)]
-        ledger = f"What it changes stands in a ConfigMap there first: lastcall cleanup --context {self.context}"
-        return [*found, f"{ledger} puts it back whatever happens to this process."]
+            found += ["and afterwards, even after Ctrl-C, will", *(f"  - {each}" for each in self.restored)]
+        ledger = f"It first records each change in a ConfigMap there: lastcall cleanup --context {self.context}"
+        return [*found, f"{ledger} undoes them even if this process is killed."]
 
 
 def check_namespace(namespace: str) -> None:
-    """Raises UserError for one that is Kubernetes's own."""
+    """Raise UserError if the namespace is Kubernetes's own."""
     if namespace.startswith(RESERVED):
         raise UserError(
-            f"namespace {namespace} is Kubernetes's own: experiments in {RESERVED}* are refused\n"
-            "fix: name a namespace of applications with -n"
+            f"namespace {namespace} is Kubernetes's own: lastcall runs no experiments in {RESERVED}*\n"
+            "fix: give a namespace of applications with -n"
         )
 
 
 def is_allowed(context: str, answer: str) -> bool:
-    """Whether somebody said yes: the name of the context, whole."""
+    """Return whether somebody said yes: the name of the context, whole."""
     return bool(context) and answer.strip() == context
 
 
 def check_yes(context: str, given: str) -> None:
-    """Raises UserError for a `--yes` that names another context."""
+    """Raise UserError if `--yes` names another context."""
     if given and not is_allowed(context, given):
-        raise UserError(f"--yes={given} allows context {given}, and this is {context}\nfix: --yes={context}")
+        raise UserError(f"--yes={given} confirms context {given}, and this is {context}\nfix: --yes={context}")
 
 
 def told_claims(objects: Iterable[Object]) -> list[str]:
     """What is restored of the claims that StatefulSets make, a sentence each."""
     return [
-        f"delete the claims of StatefulSet {name_of(each)}: their volumes go or stay as the reclaim policy of their "
-        "StorageClass has it"
+        f"delete the claims of StatefulSet {name_of(each)}: whether their volumes are kept depends on the reclaim "
+        f"policy of their StorageClass"
         for each in objects
         if claim_templates(each)
     ]
@@ -81,7 +81,7 @@ def taken_claims(obj: Object, there: Iterable[str]) -> list[str]:
 def of_copy(namespace: str, manifests: Sequence["Manifest"]) -> tuple[str, tuple[str, ...]]:
     """(step, restored) of a copy in this cluster."""
     names = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in manifests)
-    return f"copy to this namespace from {namespace}, which is only read: {names}", (
+    return f"copy into this namespace from {namespace}, which it only reads: {names}", (
         "delete all of these copies",
         *told_claims(each.obj for each in manifests),
     )
@@ -91,7 +91,9 @@ def check_copy(namespace: str, copy_to: str) -> None:
     """Raises UserError for a namespace that copies cannot go to."""
     check_namespace(copy_to)
     if copy_to == namespace:
-        raise UserError(f"--copy-to {copy_to}: the workload is in it\nfix: name another namespace, an empty one")
+        raise UserError(
+            f"--copy-to {copy_to}: the workload itself is in that namespace\nfix: use another namespace, an empty one"
+        )
 
 
 def of_rollout(
@@ -100,12 +102,12 @@ def of_rollout(
     """(steps, restored) of a disruption. `ends` is how single Pods are ended: `evict` or `delete`."""
     what = f"{resource.kind} {name_of(workload)}"
     if disrupt == "rollout":
-        step = f"roll out {what}: replace its {told_pods(count)}, by an annotation in its Pod template"
-        back = f"take the annotation away again, which replaces the {told_pods(count)} once more"
+        step = f"roll out {what}: replace its {told_pods(count)}, with an annotation in its Pod template"
+        back = f"remove the annotation, which replaces the {told_pods(count)} once more"
         return (step,), (back, "remove the revision that this leaves in the workload's history")
     if disrupt == "scale-in":
         if resource == DAEMONSETS:
-            raise UserError("a DaemonSet has no replicas to take away: use --disrupt rollout or delete")
+            raise UserError("a DaemonSet has no replicas to remove: use --disrupt rollout or delete")
         fewer = replicas_after(count)
         step = f"scale {what} from {count} to {fewer} replicas, which ends {told_pods(count - fewer)}"
         return (step,), (f"scale it to {count} replicas again",)

@@ -138,7 +138,7 @@ class PodLoad:
             jumping = widest_offset(self.samples)
             if jumping.error <= JITTER_SECONDS:
                 return jumping
-            raise WorldError(f"the load generator's clock: {error}: its times mean nothing here") from error
+            raise WorldError(f"the load generator's clock: {error}: its times cannot be used") from error
 
     async def outcomes(self) -> AsyncIterator[Outcome]:
         """Every outcome, in times of our clock, by the samples taken until then. Raises WorldError."""

@@ -35,11 +35,11 @@ def check_manifests(namespace: str, manifests: Sequence[Manifest]) -> None:
 def _refusal(namespace: str, manifest: Manifest) -> str:
     resource, obj = manifest.resource, manifest.obj
     if not resource.namespaced:
-        return "it belongs to the whole cluster, and run --context only creates what is in one namespace: leave it out"
+        return "it is cluster-scoped, and run --context only creates objects in one namespace: remove it"
     if namespace_of(obj) != namespace:
-        return f"its namespace is {namespace_of(obj)}, and the experiment's is {namespace}: name one with -n"
+        return f"its namespace is {namespace_of(obj)}, and the experiment's is {namespace}: give one with -n"
     if not is_name(str(obj["metadata"].get("name") or "")):
-        return "it needs a name of lower case letters, digits, - and . (the ledger of what is removed has it)"
+        return "it needs a fixed name of lower case letters, digits, - and ., which the ledger records"
     return ""
 
 
@@ -57,7 +57,7 @@ def planned(manifests: Sequence[Manifest], *, delete: bool, timeout: float) -> t
         article = "a deleted" if delete else "an evicted"
         steps.append(f"leave {_pods_of(alone)} ended: {article} Pod without an owner does not come back")
     replaced = ", with the Pods that replaced the ended ones" * any(each.resource in OWNERS for each in manifests)
-    return tuple(steps), (f"delete all that was created{replaced}", *told_claims(each.obj for each in manifests))
+    return tuple(steps), (f"delete everything that it created{replaced}", *told_claims(each.obj for each in manifests))
 
 
 def _pods_of(names: Sequence[str]) -> str:
@@ -90,7 +90,7 @@ def overlaps(manifests: Sequence[Manifest], there: Mapping[Resource, Sequence[Ob
     claims = [name_of(each) for each in there.get(PERSISTENTVOLUMECLAIMS, ())]
     for manifest in manifests:
         if taken := taken_claims(manifest.obj, claims):
-            found.append(f"{_told(manifest)} would take PersistentVolumeClaim {', '.join(taken)}, which is there")
+            found.append(f"{_told(manifest)} would use PersistentVolumeClaim {', '.join(taken)}, which already exists")
     for resource, objects in there.items():
         if resource in (PODS, PERSISTENTVOLUMECLAIMS):
             continue
@@ -103,7 +103,7 @@ def overlaps(manifests: Sequence[Manifest], there: Mapping[Resource, Sequence[Ob
             if not any(selector.matches(labels) for labels in (ours if resource == SERVICES else alone)):
                 continue
             does = "would send requests to" if resource == SERVICES else "would adopt"
-            found.append(f"{resource.kind} {name_of(obj)}, which is there, {does} Pods of the experiment")
+            found.append(f"{resource.kind} {name_of(obj)}, which already exists, {does} Pods of the experiment")
     for manifest in manifests:
         wanted = (manifest.obj.get("spec") or {}).get("selector")
         if manifest.resource not in OWNERS or not wanted or manifest.resource == JOBS:
@@ -111,7 +111,7 @@ def overlaps(manifests: Sequence[Manifest], there: Mapping[Resource, Sequence[Ob
         by_labels = manifest.resource == REPLICATIONCONTROLLERS
         selector = selector_of_labels(wanted) if by_labels else selector_of_expressions(wanted)
         found += [
-            f"{_told(manifest)} would adopt Pod {name_of(pod)}, which is there"
+            f"{_told(manifest)} would adopt Pod {name_of(pod)}, which already exists"
             for pod in there.get(PODS, ())
             if not controller_of(pod) and selector.matches(labels_of(pod))
         ]

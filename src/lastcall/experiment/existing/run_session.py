@@ -140,7 +140,7 @@ class ExistingRun:
                 continue
             taken.append(f"{each.place.at()}: {each.resource.kind} {name_of(each.obj)} exists in namespace {namespace}")
         if taken:
-            fix = "fix: run --context only creates; give it another name, or name an empty namespace with -n"
+            fix = "fix: run --context only creates objects; give it another name, or use an empty namespace with -n"
             raise UserError("\n".join([*taken, fix]))
         there: dict[Resource, list[Object]] = {}
         unknown: list[str] = []
@@ -154,11 +154,11 @@ class ExistingRun:
                 elif error.code != 404:
                     raise
         if found := overlaps(self.manifests, there):
-            fix = "fix: give it other labels or another name, or name an empty namespace with -n"
+            fix = "fix: give it other labels or another name, or use an empty namespace with -n"
             raise UserError("\n".join([*found, fix]))
         if not unknown:
             return []
-        return [f"not look whether {', '.join(unknown)} there get mixed with these Pods: reading them is not allowed"]
+        return [f"not look whether {', '.join(unknown)} there affect these Pods: you have no permission to read them"]
 
     # -- create to Ready ----------------------------------------------------------------------------------------------
 
@@ -220,13 +220,11 @@ class ExistingRun:
         for pod, _ in (await self._own(created)).values():
             phase = (pod.get("status") or {}).get("phase")
             if phase in ("Succeeded", "Failed"):
-                self.live.note(
-                    f"{namespace_of(pod)}/{name_of(pod)} has already ended ({phase}): it has no part in this"
-                )
+                self.live.note(f"{namespace_of(pod)}/{name_of(pod)} has already ended ({phase}) and is left out")
             elif "deletionTimestamp" not in pod["metadata"]:
                 found.append(pod)
         if not found:
-            raise WorldError("no Pod is left to end: all have ended by themselves")
+            raise WorldError("no Pod is left: all have ended by themselves")
         return sorted(found, key=name_of)
 
     async def _own(self, created: Sequence[tuple[Resource, Object]]) -> dict[str, tuple[Object, str]]:
@@ -267,7 +265,9 @@ class ExistingRun:
                         await done.wait()
                 if left := sorted(self._wanted - self._told.keys()):
                     names = [name_of(each) for each in pods if uid_of(each) in left]
-                    raise WorldError(f"{', '.join(names)}: the end was not over, or was not seen, within {limit:g} s")
+                    raise WorldError(
+                        f"{', '.join(names)}: the end did not complete, or was not seen, within {limit:g} s"
+                    )
             finally:
                 tasks.cancel()
 
@@ -276,7 +276,7 @@ class ExistingRun:
             async with asyncio.timeout(SYNC_SECONDS):
                 await follower.synced()
         except TimeoutError:
-            raise WorldError(f"the Pods cannot be followed: no list of them came within {SYNC_SECONDS:g} s") from None
+            raise WorldError(f"the Pods cannot be watched: listing them took more than {SYNC_SECONDS:g} s") from None
         if follower.failure is not None:
             raise follower.failure
         for command in follower.commands():

@@ -126,8 +126,8 @@ class ExistingWorkspace(Workspace):
         check_namespace(self.cluster.namespace)
         if now.options.disrupt not in WAYS:
             raise UserError(
-                f"--disrupt {now.options.disrupt} ends Pods of others, too: on a cluster that is not lastcall's own it "
-                f"is refused\nfix: one of {', '.join(WAYS)}"
+                f"--disrupt {now.options.disrupt} ends Pods of other workloads, too, so lastcall does not do it on an "
+                f"existing cluster\nfix: one of {', '.join(WAYS)}"
             )
         if self.copy_to:
             await self._copy(now)
@@ -143,7 +143,8 @@ class ExistingWorkspace(Workspace):
         owner = await self._workload(name)
         if not is_settled(owner):
             raise UserError(
-                f"{self.asked} is not settled: not all of its Pods are of the newest template and available\n"
+                f"{self.asked} is in the middle of a rollout: not all of its Pods have the newest template and are "
+                f"available\n"
                 "fix: wait for it (kubectl rollout status), or repair it first"
             )
         await self._found(now, owner)
@@ -202,8 +203,8 @@ class ExistingWorkspace(Workspace):
         claims = (await self._client.list(PERSISTENTVOLUMECLAIMS, self.copy_to)).items
         if taken := taken_claims(workload, [name_of(each) for each in claims]):
             raise UserError(
-                f"--copy-to {self.copy_to}: the copy would take claims that are there: {', '.join(taken)}\n"
-                "fix: name another namespace, an empty one"
+                f"--copy-to {self.copy_to}: the copy would use claims that already exist: {', '.join(taken)}\n"
+                "fix: use another namespace, an empty one"
             )
 
     def _planned(
@@ -234,7 +235,7 @@ class ExistingWorkspace(Workspace):
             if not is_not_found(error):
                 raise
             where = f"{self.cluster.where}: namespace {self.cluster.namespace}"
-            raise UserError(f"{where} has no {resource.kind} {name}\nfix: name its namespace with -n") from error
+            raise UserError(f"{where} has no {resource.kind} {name}\nfix: give its namespace with -n") from error
         return {**found, "kind": resource.kind, "apiVersion": resource.api_version}
 
     async def _services(self) -> list[Manifest]:
@@ -265,7 +266,7 @@ class ExistingWorkspace(Workspace):
         self._direct = not self.url or is_own(entrance, now.service, await self._nodes())
         tasks.spawn(self.following.run(), name="following")
         if not await self.following.synced():
-            now.say(tell("its Pods cannot be followed: why requests are lost will not be known"))
+            now.say(tell("its Pods cannot be watched: the report will not say why requests were lost"))
         self._since = monotonic(now.clock)
         self._load = load = await self._started(now, stack)
         seconds = f"{now.options.control:g}"

@@ -12,7 +12,8 @@ __tracebackhide__ = True  # pytest shows the caller's line
 
 
 async def apply(objects: Objects, found: Sequence[Object], namespace: str, timeout: float) -> ObjectList:
-    """What the server answered. Namespaces that are used and not defined are created, and definitions waited for.
+    """Return what the server answered. Namespaces that are used and not defined are created, and definitions waited
+    for.
 
     Raises InvalidManifest for what the server refuses, NotReady for a definition that is not served after `timeout`
     seconds.

@@ -46,14 +46,14 @@ class Objects:
     # -- what a reference names ----------------------------------------------------------------------------------------
 
     async def find(self, reference: Reference, namespace: str) -> Named:
-        """Raises LastcallError for a kind that the cluster does not serve."""
+        """Find what the reference names. Raises LastcallError for a kind that the cluster does not serve."""
         with suppress(LastcallError):
             return find(reference, namespace, (*SERVED, *self._custom))
         await self._learn()
         return find(reference, namespace, (*SERVED, *self._custom))
 
     async def kind(self, word: str) -> Resource:
-        """A kind as kubectl takes it. Raises LastcallError."""
+        """Return a kind as kubectl takes it. Raises LastcallError."""
         with suppress(LastcallError):
             return find_kind(word, (*SERVED, *self._custom))
         await self._learn()
@@ -67,7 +67,7 @@ class Objects:
     # -- one object ----------------------------------------------------------------------------------------------------
 
     async def get(self, named: Named) -> Object | None:
-        """The object, None when it does not exist."""
+        """Return the object, None when it does not exist."""
         try:
             return await self.client.get(named.resource, named.name, named.namespace)
         except StatusError as error:
@@ -76,7 +76,7 @@ class Objects:
             raise
 
     async def apply(self, obj: Object, namespace: str) -> Object:
-        """Server-side apply, with force: create it, or make it as written. Raises InvalidManifest."""
+        """Apply it on the server, with force: create it, or make it as written. Raises InvalidManifest."""
         name = obj["metadata"].get("name")
         named = await self.find({**obj, "metadata": {**obj["metadata"], "name": name or "generated"}}, namespace)
         obj = with_namespace(obj, named.resource, namespace)
@@ -153,7 +153,7 @@ def _refused(named: Named, error: StatusError) -> LastcallError:
 
 
 async def pods_below(client: Client, clock: Clock, named: Named, owner: Object) -> list[Object]:
-    """The Pods of a workload, of its ReplicaSets and Jobs too; of a Pod itself."""
+    """Return the Pods of a workload, of its ReplicaSets and Jobs too; of a Pod itself."""
     if named.resource == PODS:
         return [owner]
     # late: pytest imports the plugin in every run, with a cluster or without

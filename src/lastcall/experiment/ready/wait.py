@@ -112,7 +112,7 @@ async def told(objects: Objects, waiting: dict[Named, Readiness], why: str) -> E
 
 
 async def last_lines(objects: Objects, pod: Object, count: int = LINES_OF_LOG) -> list[str]:
-    """What each container of a Pod printed last, this time or the time before."""
+    """Return what each container of a Pod printed last, this time or the time before."""
     found: list[str] = []
     status = pod.get("status") or {}
     for each in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:

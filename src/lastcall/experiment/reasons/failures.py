@@ -91,7 +91,7 @@ class NotWell:
 
 
 def ends_of_all(records: Sequence[Record], version: str) -> list[NotWell]:
-    """Every Pod that was not well."""
+    """Return every Pod that was not well."""
     suspects: dict[str, None] = {}
     starts: set[tuple[str, str]] = set()
     for record in records:
@@ -112,7 +112,8 @@ def ends_of_all(records: Sequence[Record], version: str) -> list[NotWell]:
 
 
 def told_once(not_well: Iterable[NotWell]) -> list[tuple[str, NotWell]]:
-    """Those of which something else is told, with the names of all Pods that are alike in it: replicas crash alike."""
+    """Return those of which something else is told, with the names of all Pods that are alike in it: replicas crash
+    alike."""
     found: dict[str, list[NotWell]] = {}
     for each in not_well:
         found.setdefault(_SECONDS.sub("#", "\n".join(each.lines)), []).append(each)

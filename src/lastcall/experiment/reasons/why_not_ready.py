@@ -255,7 +255,7 @@ def _how_far(owner: Object, ready: int, wanted: int | None) -> str:
 
 
 def in_short(pod: Object, events: Sequence[Object] = ()) -> str:
-    """One line: the Pod's name, how far it is, and the newest thing that is known to be wrong."""
+    """Return one line: the Pod's name, how far it is, and the newest thing that is known to be wrong."""
     deleted = pod["metadata"].get("deletionTimestamp")
     phase = (pod.get("status") or {}).get("phase") or "Pending"
     if deleted:
@@ -274,7 +274,7 @@ def in_short(pod: Object, events: Sequence[Object] = ()) -> str:
 
 
 def is_ready(pod: Object) -> bool:
-    """Condition Ready."""
+    """Return True if the condition Ready is True."""
     conditions = (pod.get("status") or {}).get("conditions") or []
     return any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)
 
@@ -387,5 +387,5 @@ _NOISE = " no new claims to deallocate, preemption:"
 
 
 def told_message(message: Any) -> str:
-    """A message without what the scheduler adds about preemption, which repeats it."""
+    """Return a message without what the scheduler adds about preemption, which repeats it."""
     return str(message or "").partition(_NOISE)[0]

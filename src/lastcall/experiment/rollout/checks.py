@@ -26,7 +26,7 @@ def deciding(results: Sequence[Result]) -> list[Result]:
 
 
 def plain_text(results: Sequence[Result], thresholds: Thresholds) -> str:
-    """The whole report, as a file has it."""
+    """Return the whole report, as a file has it."""
 
     def show(console: "Console") -> None:
         for advised in (False, True):
@@ -38,7 +38,7 @@ def plain_text(results: Sequence[Result], thresholds: Thresholds) -> str:
 
 
 def checks_of(results: Sequence[Result], thresholds: Thresholds, error: str = "") -> list[Check]:
-    """What decides the exit status, each a check: the requests, every other limit, containers that crashed."""
+    """Return what decides the exit status, each a check: the requests, every other limit, containers that crashed."""
     told: list[Check] = []
     if results:
         told += _checks(results, thresholds)
@@ -93,7 +93,7 @@ def _patch(result: Result) -> str:
 
 
 def summary_of(results: Sequence[Result], thresholds: Thresholds, error: str = "") -> str:
-    """Markdown: the verdict, the lost requests by cause, the limits, the patch, and the report to open."""
+    """Return Markdown: the verdict, the lost requests by cause, the limits, the patch, and the report to open."""
     parts = []
     if results:
         last = deciding(results)

@@ -57,7 +57,7 @@ class Disruption:
                 await self._set(RESTARTED_AT, rfc3339(now(self.clock)))
             case "scale-in":
                 if workload.resource == DAEMONSETS:
-                    raise UserError("a DaemonSet has no replicas to take away: use --disrupt rollout or delete")
+                    raise UserError("a DaemonSet has no replicas to remove: use --disrupt rollout or delete")
                 await self._set(REPLICAS, replicas_after(len(pods)))
             case "delete":
                 await self.client.delete(PODS, name_of(pods[0]), namespace_of(workload.obj))

@@ -125,17 +125,17 @@ class Found:
 
     @property
     def runs(self) -> list[Result]:
-        """All of them."""
+        """Return all of them."""
         searched = [run for edge in (self.lag, self.sleep) if edge is not None for run in (*edge.runs, *edge.useless)]
         return [self.measured, *([self.probe] if self.probe is not None else []), *searched]
 
     def grace(self, sleep: float) -> int:
-        """What a hook that sleeps so long needs, in seconds: predicted."""
+        """Return what a hook that sleeps so long needs, in seconds: predicted."""
         return smallest_grace(drains(self.end, self.kinds), sleep) if self.end is not None else 0
 
     @property
     def own_grace(self) -> int:
-        """The manifest's grace period, in seconds."""
+        """Return the manifest's grace period, in seconds."""
         return grace_of(self.measured.owner)
 
 
@@ -146,12 +146,12 @@ def find_safe(
     say: Callable[[str], None],
     tell: Callable[[Found], None] | None = None,
 ) -> Found:
-    """The whole search; `say` gets how far it is, `tell` hears of what is found so far.
+    """Return the whole search; `say` gets how far it is, `tell` hears of what is found so far.
 
     Raises what an experiment raises, and UserError.
     """
     if options.apply_advice:
-        raise UserError("--find-safe and --apply-advice exclude one another: the search tries its own changes")
+        raise UserError("--find-safe and --apply-advice do not work together: the search tries changes of its own")
     return _Search(manifests, options, experiment, say, tell or (lambda found: None)).run()
 
 
@@ -343,7 +343,7 @@ def tell_prediction(seconds: float | None, end: MeasuredEnd) -> str:
 
 
 def exit_is_good(found: Found) -> bool:
-    """Whether a safe lag was found, and a lag that was given for the hop is not beyond it."""
+    """Return whether a safe lag was found, and a lag that was given for the hop is not beyond it."""
     if found.lag is None or found.lag.safe is None:
         return False
     return found.given <= found.lag.safe + found.others

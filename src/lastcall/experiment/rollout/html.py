@@ -56,7 +56,7 @@ _KEYS = (
     ("b-drain", "from the stop signal to its exit"),
     ("b-ready", "gets new connections (below the bar)"),
     ("k-answered", "requests that were answered"),
-    ("k-moved", "carried on elsewhere by their clients, as told to (outline of dashes)"),
+    ("k-moved", "continued elsewhere by their clients, as the server asked (dashed outline)"),
     ("k-lost", "requests that were lost (outlined)"),
 )
 _STYLE = """
@@ -85,7 +85,7 @@ td, th { text-align: left; vertical-align: top; }
 
 
 def html_page(results: Sequence[Result], thresholds: Thresholds | None = None) -> str:
-    """The whole page, a section for each experiment."""
+    """Return the whole page, a section for each experiment."""
     story = (resources.files("lastcall.endings.render") / "assets" / "story.css").read_text("utf-8")
     title = f"{results[0].what}: {results[0].judgement.verdict}"
     policy = f"default-src 'none'; style-src {_hash(story)} {_hash(_STYLE)}; base-uri 'none'; form-action 'none'"

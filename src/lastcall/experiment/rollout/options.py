@@ -42,7 +42,7 @@ class RolloutOptions(ExperimentOptions):
 
     @property
     def nodes(self) -> int:
-        """How many a cluster of our own has: a drain needs a second one."""
+        """Return how many a cluster of our own has: a drain needs a second one."""
         return 2 if self.disrupt == "drain" else 1
 
     @property
@@ -51,5 +51,5 @@ class RolloutOptions(ExperimentOptions):
 
     @property
     def sleep_hooks(self) -> bool:
-        """PodLifecycleSleepAction is on by default from 1.30."""
+        """Return True if the version has sleep hooks: PodLifecycleSleepAction is on by default from 1.30."""
         return int(self.kubernetes_version.partition(".")[2]) >= 30

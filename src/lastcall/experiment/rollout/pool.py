@@ -16,7 +16,7 @@ INCONCLUSIVE = 4
 
 
 def pool(results: Sequence[Result]) -> Pooled:
-    """Without the runs that told nothing."""
+    """Pool the runs, without the inconclusive ones."""
     useful = [each for each in results if each.judgement.verdict != "inconclusive"]
     return Pooled(
         runs=len(results),
@@ -29,7 +29,7 @@ def pool(results: Sequence[Result]) -> Pooled:
 
 
 def exit_status(found: Pooled, thresholds: Thresholds) -> int:
-    """Of all runs with the same manifest."""
+    """Return the exit status of all runs with the same manifest."""
     if found.crashed or (found.inconclusive < found.runs and not holds(thresholds, found)):
         return LOSES
     unsure = any(each.unsure for each in check(thresholds, found))

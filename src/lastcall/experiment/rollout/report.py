@@ -64,7 +64,7 @@ STORIES = 1
 
 
 def tell_results(console: "Console", results: Sequence[Result]) -> None:
-    """Runs of one manifest for people: all in a line each where there are several, and the story of the worst one."""
+    """Print runs of one manifest: a line for each if there are several, and the story of the worst one."""
     if len(results) > 1:
         _tell_runs(console, results)
     tell_text(console, worst(results))
@@ -89,7 +89,7 @@ def delay_hint(results: Sequence[Result]) -> str:
 
 
 def tell_limits(console: "Console", results: Sequence[Result], thresholds: Thresholds) -> None:
-    """What the limits say of the runs that decide."""
+    """Print what the limits say of the runs that decide."""
     checked = check(thresholds, pool(results))
     if checked:
         console.print()
@@ -286,11 +286,11 @@ def _books(found: Account) -> Iterator[str]:
         if ids:
             yield f"{len(ids)} requests {what}: {', '.join(map(str, ids[:8]))}{' …' if len(ids) > 8 else ''}"
     if not (found.whole_output or found.not_followed):
-        yield "the applications printed too much to be told in full: what they saw of lost requests is unknown"
+        yield "the applications printed too much to keep all of it: whether they saw the lost requests is unknown"
 
 
 def yaml_lines(patch: dict[str, Any]) -> list[str]:
-    """A patch as people write it."""
+    """Return a patch as people write it."""
     text: str = yaml.safe_dump(patch, sort_keys=False, default_flow_style=False)
     return text.rstrip().splitlines()
 
@@ -298,9 +298,9 @@ def yaml_lines(patch: dict[str, Any]) -> list[str]:
 def as_json(
     results: Sequence[Result], thresholds: Thresholds | None = None, failure: Exception | None = None
 ) -> "document.Rollout":
-    """The document; `experiments` has more entries when it was repeated, and when the advice was tried. `pooled` are
-    the runs with the manifest as it is, and, where there are any, those with the advice: all of a group together.
-    `failure` ended the last run: why its Pods did not become Ready, if that is what it says."""
+    """Return the document; `experiments` has more entries when it was repeated, and when the advice was tried.
+    `pooled` are the runs with the manifest as it is, and, where there are any, those with the advice: all of a group
+    together. `failure` ended the last run: why its Pods did not become Ready, if that is what it says."""
     made: document.Rollout = {
         "schema": SCHEMA,
         "lastcall": __version__,

@@ -41,7 +41,7 @@ class Result:
 
     @property
     def crashed(self) -> bool:
-        """Whether a container crashed, or was restarted by a probe."""
+        """Return whether a container crashed, or was restarted by a probe."""
         return any(each.failed for each in self.not_well)
 
     @property

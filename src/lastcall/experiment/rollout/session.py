@@ -20,7 +20,8 @@ class RolloutSession(Experiment):
     """`run` once, wherever the workspace is."""
 
     async def run(self) -> Result:
-        """Raises UserError, WorldError, ClusterStartError, StatusError, and ConnectionLost of an existing cluster."""
+        """Run the experiment. Raises UserError, WorldError, ClusterStartError, StatusError, and ConnectionLost of an
+        existing cluster."""
         try:
             return await self._run()
         except Exception as error:

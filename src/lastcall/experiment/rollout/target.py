@@ -35,7 +35,7 @@ class Target:
 
 
 def find_target(manifests: Sequence[Manifest], options: "RolloutOptions") -> Target:
-    """The workload and its Service. Raises UserError."""
+    """Return the workload and its Service. Raises UserError."""
     workload = find_workload(manifests, options.workload, options.service)
     selecting = [each for each in manifests if each.resource == SERVICES and not _why_not(each.obj, workload.obj)]
     services = [each for each in selecting if options.service in ("", name_of(each.obj))]
@@ -48,7 +48,7 @@ def find_target(manifests: Sequence[Manifest], options: "RolloutOptions") -> Tar
             raise UserError(f"--service {options.service}: the Services that select its Pods are {found}")
         if selecting:
             raise UserError(
-                f"one Service must select the Pods of {name_of(workload.obj)}: {found} do: choose with --service"
+                f"one Service must select the Pods of {name_of(workload.obj)}: {found} do: choose one with --service"
             )
         raise UserError(_none_selects(manifests, workload))
     if is_headless(services[0].obj) and options.source != "balancer":
@@ -151,7 +151,7 @@ def _containers(pod_spec: Object) -> list[Object]:
 
 
 def with_advice(manifests: Sequence[Manifest], owner: Object, patch: Object) -> list[Manifest]:
-    """The manifests with the patch in the workload."""
+    """Return the manifests with the patch in the workload."""
     changed = []
     for each in manifests:
         if each.resource in WORKLOADS and is_same(each, owner):
@@ -193,7 +193,7 @@ def _none_selects(manifests: Sequence[Manifest], workload: Manifest) -> str:
     if not services:
         wanted = ", ".join(f"{key}: {value}" for key, value in labels.items())
         return (
-            f"no Service selects the Pods of {what}: there is none in the manifests\n"
+            f"no Service selects the Pods of {what}: the manifests have none\n"
             f"fix: add a Service with spec.selector {{{wanted}}}"
         )
     why = "; ".join(_why_not(each, workload.obj) for each in services)

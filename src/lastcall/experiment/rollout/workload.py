@@ -32,7 +32,7 @@ def find_workload(manifests: "Sequence[Manifest]", asked: str, service: str) -> 
     those that there are."""
     workloads = [each for each in manifests if each.resource in WORKLOADS]
     if not workloads:
-        raise UserError(f"the manifests hold no {_KINDS}: there is nothing to update\nfix: add one, and its Service")
+        raise UserError(f"the manifests have no {_KINDS}: there is nothing to update\nfix: add one, and its Service")
     if asked:
         return _asked(workloads, asked)
     if len(workloads) == 1:
@@ -85,7 +85,7 @@ def declares_port(service: Object, workload: "Manifest") -> bool:
 
 
 def told_as(manifest: "Manifest") -> str:
-    """As kubectl names it: `deployment/web`."""
+    """Return its name as kubectl has it: `deployment/web`."""
     return f"{manifest.resource.kind.lower()}/{name_of(manifest.obj)}"
 
 
@@ -100,7 +100,7 @@ def _asked(workloads: "Sequence[Manifest]", asked: str) -> "Manifest":
         return found[0]
     if found:
         where = ", ".join(f"{told_as(each)} in namespace {namespace_of(each.obj)}" for each in found)
-        raise UserError(f"--workload {asked}: several are called so: {where}")
+        raise UserError(f"--workload {asked} is ambiguous: {where}")
     near = closest(name, [name_of(each.obj) for each in workloads])
     meant = next((f" (did you mean {told_as(each)}?)" for each in workloads if near == name_of(each.obj)), "")
     raise UserError(f"--workload {asked}: not in the manifests{meant}, which hold {there}")

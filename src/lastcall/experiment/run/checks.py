@@ -11,7 +11,7 @@ BAD = frozenset({"killed", "crashed", "restarted", "hookFailed", "unknown"})
 
 
 def checks_of(endings: Sequence[Ending], error: str = "") -> list[Check]:
-    """A check for each Pod, failed for one that did not end gracefully; one more for what cut the run short."""
+    """Return a check for each Pod, failed for one that did not end gracefully; one more for what cut the run short."""
     told = [_check(each) for each in endings]
     if error:
         told.append(Check("lastcall run", "run", "error", error, error, title="lastcall run"))
@@ -35,7 +35,7 @@ def _advice(ending: Ending) -> Iterable[str]:
 
 
 def summary_of(endings: Sequence[Ending], *, kubernetes_version: str, error: str = "") -> str:
-    """Markdown: a row for each Pod, what went wrong with its fix, and the stories to open."""
+    """Return Markdown: a row for each Pod, what went wrong with its fix, and the stories to open."""
     bad = [each for each in endings if each.outcome in BAD]
     many = "Pod" if len(endings) == 1 else "Pods"
     head = f"{len(endings)} {many} ended gracefully"

@@ -145,7 +145,7 @@ class Session:
                 await client.close()
 
     def endings(self) -> list[Ending]:
-        """The stories that are known so far; none before the first DELETE, but of what was left alone."""
+        """Return the stories that are known so far; none before the first DELETE, but of what was left alone."""
         if self._follower is None or not (self._deleted or self.left_alone):
             return []
         pods = [pod_facts(pod.obj) for pod in self._told()]
@@ -217,7 +217,7 @@ class Session:
 
             if lines := ends_told(pod.obj, self.records, self.options.kubernetes_version):
                 found = True
-                self._note(started, f"{pod.key} is not well:")
+                self._note(started, f"{pod.key} is unhealthy:")
                 for line in lines:
                     self.live.note(line)
         return found
@@ -227,7 +227,8 @@ class Session:
         version = self.options.kubernetes_version
         gates = FeatureGates(version, self.options.cluster.feature_gates)
         return [
-            f"Kubernetes {version} drops {path} of {manifest.obj['kind']} {name_of(manifest.obj)}: it does not know it"
+            f"Kubernetes {version} drops {path} of {manifest.obj['kind']} {name_of(manifest.obj)}: this version does "
+            f"not know the field"
             for manifest in manifests
             for path in dropped_fields(manifest.resource, manifest.obj, gates)
         ]
@@ -326,13 +327,13 @@ class Session:
             objects = [pod.obj for pod in there]
             now = monotonic(self.clock)
             if stuck.look(objects, objects, now, more_to_come=False):
-                self._give_up(follower, "no node takes the Pod, and nothing that goes on here changes that")
+                self._give_up(follower, "no node accepts the Pod, and waiting will not change that")
             elif refused.look([each.obj for each in owners.owners.values() if not each.gone], objects, now):
-                self._give_up(follower, "the API server refuses the Pods, and nothing that goes on here changes that")
+                self._give_up(follower, "the API server refuses the Pods, and waiting will not change that")
             elif late and all(is_crash_looping(pod.obj) for pod in late):
-                self._give_up(follower, "a container crashes again and again, and nothing else is to come up")
+                self._give_up(follower, "a container crashes again and again, and no other object is still starting")
             elif late and all([await hook_keeps_failing(client, pod.obj) for pod in late[:_LOOKED_AT]]):
-                self._give_up(follower, "a postStart hook fails again and again, and nothing else is to come up")
+                self._give_up(follower, "a postStart hook fails again and again, and no other object is still starting")
             told = [in_short(pod.obj, await events_of(client, pod.obj)) for pod in late[:2]]
             told += [f"{len(late) - 2} more"] if len(late) > 2 else []
             now = monotonic(self.clock)
@@ -432,9 +433,9 @@ def _held_by(obj: Object, kind: str, at: datetime) -> list[str]:
 def _gone_by_itself(owner: FollowedOwner) -> str:
     """Of an owner that has no Pod when its time to be deleted has come."""
     if owner.gone:
-        return f"{owner.what} went by itself"
+        return f"{owner.what} is already gone"
     if owner.resource == DAEMONSETS:
-        return f"{owner.what} wants none on the node: see spec.template.spec.nodeSelector, affinity and tolerations"
+        return f"{owner.what} needs no Pod on the node: see spec.template.spec.nodeSelector, affinity and tolerations"
     return f"{owner.what} has none"
 
 

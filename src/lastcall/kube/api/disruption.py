@@ -44,7 +44,8 @@ class Expected:
 
 
 def expected_pods(budget: AnyObject, selected: int, scale: int) -> Expected:
-    """`selected` Pods are there, their owners ask for `scale`. Percentages are rounded up. (`getExpectedPodCount`)"""
+    """Return (expected, desired healthy) Pods. `selected` exist, their owners ask for `scale`. Percentages are rounded
+    up. (`getExpectedPodCount`)"""
     spec = budget.get("spec") or {}
     unavailable, available = spec.get("maxUnavailable"), spec.get("minAvailable")
     if unavailable is not None:

@@ -22,12 +22,12 @@ class StatusError(Exception):
 
     @property
     def code(self) -> int:
-        """The HTTP status code."""
+        """Return the HTTP status code."""
         return cast(int, self.status.get("code", 500))
 
     @property
     def reason(self) -> str:
-        """`NotFound`, `Conflict`, …; "" when the server gave none."""
+        """Return `NotFound`, `Conflict`, …; "" when the server gave none."""
         return cast(str, self.status.get("reason", ""))
 
     @property

@@ -19,7 +19,7 @@ T = TypeVar("T", bound=AnyObject)
 
 
 def copy_object(obj: T) -> T:
-    """A deep copy (by encoding and decoding, ten times faster than `copy.deepcopy`).
+    """Return a deep copy (by encoding and decoding, ten times faster than `copy.deepcopy`).
 
     managedFields, which nobody changes in place and which are as long as all the rest, are shared.
     """
@@ -53,7 +53,7 @@ def name_of(obj: AnyObject) -> str:
 
 
 def namespace_of(obj: AnyObject) -> str:
-    """`metadata.namespace`; "" for a cluster-scoped object."""
+    """Return `metadata.namespace`; "" for a cluster-scoped object."""
     namespace: str = obj.get("metadata", _NOTHING).get("namespace", "")
     return namespace
 

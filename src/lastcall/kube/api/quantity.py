@@ -64,12 +64,12 @@ class Quantity:
 
     @property
     def milli(self) -> int:
-        """The amount in thousandths, rounded up (cpu: `100m` is 100), within 64 bits."""
+        """Return the amount in thousandths, rounded up (cpu: `100m` is 100), within 64 bits."""
         return max(-_INT64, min(_ceil(self.value * 1000), _INT64))
 
     @property
     def whole(self) -> int:
-        """The amount in units, rounded up (memory: bytes), within 64 bits."""
+        """Return the amount in units, rounded up (memory: bytes), within 64 bits."""
         return max(-_INT64, min(_ceil(self.value), _INT64))
 
     def __str__(self) -> str:
@@ -138,7 +138,7 @@ def _parse(text: str) -> Quantity:
 
 
 def parse_quantity(value: str | int | float) -> Quantity:
-    """The quantity written as a string or a JSON number. Raises `QuantityError`."""
+    """Return the quantity written as a string or a JSON number. Raises `QuantityError`."""
     if isinstance(value, str):
         return _parse(value.strip(_SPACES))
     if isinstance(value, bool):

@@ -20,7 +20,7 @@ _POD_LEVEL = ("cpu", "memory")
 
 
 def parse(resources: Mapping[str, Any] | None) -> Resources:
-    """Raises `QuantityError`."""
+    """Parse each quantity of the list. Raises `QuantityError`."""
     return {name: parse_quantity(value) for name, value in (resources or {}).items()}
 
 

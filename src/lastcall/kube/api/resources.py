@@ -37,16 +37,16 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """`apiVersion` of its objects: `v1`, `discovery.k8s.io/v1`."""
+        """Return `apiVersion` of its objects: `v1`, `discovery.k8s.io/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def group_resource(self) -> str:
-        """The name used in Status messages: `pods`, `endpointslices.discovery.k8s.io`."""
+        """Return the name used in Status messages: `pods`, `endpointslices.discovery.k8s.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path of the collection, the object or a subresource."""
+        """Return the URL path of the collection, the object or a subresource."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]

@@ -77,7 +77,7 @@ class LabelSelector:
 
     @property
     def empty(self) -> bool:
-        """True when it selects everything."""
+        """Return True when it selects everything."""
         return not self.requirements and not self.nothing
 
     def __str__(self) -> str:
@@ -244,7 +244,7 @@ def _value_errors(key: str, operator: Operator, values: list[str]) -> list[Field
 
 
 def parse_label_selector(text: str) -> LabelSelector:
-    """`a=b,c in (d,e),!f`. Raises the 400 StatusError in Kubernetes's words."""
+    """Parse `a=b,c in (d,e),!f`. Raises the 400 StatusError in Kubernetes's words."""
     try:
         return LabelSelector(tuple(sorted(_Parser(text).parse(), key=lambda requirement: requirement.key)))
     except _ParseError as error:
@@ -252,7 +252,7 @@ def parse_label_selector(text: str) -> LabelSelector:
 
 
 def selector_of_labels(labels: Mapping[str, str] | None) -> LabelSelector:
-    """All these labels: `Service.spec.selector`. An empty or absent map selects nothing."""
+    """Return all these labels: `Service.spec.selector`. An empty or absent map selects nothing."""
     if not labels:
         return NOTHING
     return LabelSelector(tuple(Requirement(key, "=", (labels[key],)) for key in sorted(labels)))
@@ -262,7 +262,8 @@ _SET_OPERATORS: dict[str, Operator] = {"In": "in", "NotIn": "notin", "Exists": "
 
 
 def selector_of_expressions(selector: AnyObject | None) -> LabelSelector:
-    """A `metav1.LabelSelector` (`matchLabels`, `matchExpressions`). None selects nothing, an empty one everything.
+    """Return a `metav1.LabelSelector` (`matchLabels`, `matchExpressions`). None selects nothing, an empty one
+    everything.
 
     Raises ValueError for an unknown operator; validation refuses those earlier.
     (`metav1.LabelSelectorAsSelector`)

@@ -320,7 +320,7 @@ def _any_meta(resource: Resource, obj: Object) -> list[FieldError]:
 
 
 def validate_create(resource: Resource, obj: Object, expressions: Expressions = ANY_EXPRESSIONS) -> list[FieldError]:
-    """Problems in the order of Kubernetes; empty when the object may be created. (`rest.BeforeCreate`)"""
+    """Return problems in the order of Kubernetes; empty when the object may be created. (`rest.BeforeCreate`)"""
     ways = _ways(resource.group, resource.plural)
     rules = ways.rules
     errors = [] if ways.meta_comes_last else _meta(resource, obj, ways)

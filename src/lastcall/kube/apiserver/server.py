@@ -81,7 +81,7 @@ class APIServer:
         self.operations, self.bootstrap_controller = self.serving.operations, self.serving.bootstrap_controller
 
     async def openapi_document(self, name: str) -> bytes | None:
-        """The OpenAPI v3 document of a group-version (`apis/apps/v1`); None for one without."""
+        """Return the OpenAPI v3 document of a group-version (`apis/apps/v1`); None for one without."""
         documents = self.serving.catalog.openapi
         return (await documents.v3(name)).body if documents.has(name) else None
 
@@ -90,7 +90,8 @@ class APIServer:
         await self.policy.issuer.prepare()
 
     def client(self, user: UserInfo, user_agent: str = "lastcall") -> Client:
-        """A client in this process that acts as `user`: no HTTP, no JSON. Its writes are managed by `user_agent`."""
+        """Return a client in this process that acts as `user`: no HTTP, no JSON. Its writes are managed by
+        `user_agent`."""
         return InProcessClient(self.operations, user, user_agent)
 
     async def bootstrap(self) -> None:

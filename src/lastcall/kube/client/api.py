@@ -50,13 +50,13 @@ class WatchEvent(NamedTuple):
 
 class Client(Protocol):
     async def get(self, resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Object:
-        """GET. The only `subresource` that every client can read is `scale`."""
+        """Send a GET. The only `subresource` that every client can read is `scale`."""
         ...
 
     async def list(
         self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> ListResult:
-        """All objects; namespace "" is all namespaces."""
+        """Return all objects; namespace "" is all namespaces."""
         ...
 
     def watch(
@@ -69,7 +69,7 @@ class Client(Protocol):
         field_selector: str = "",
         bookmarks: bool = False,
     ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
-        """`async with client.watch(PODS, resource_version=rv) as events: async for event in events: …`.
+        """Watch: `async with client.watch(PODS, resource_version=rv) as events: async for event in events: …`.
 
         The iterator ends when the server closes the watch; start again from the last resourceVersion seen.
         """
@@ -78,7 +78,7 @@ class Client(Protocol):
     async def create(
         self, resource: Resource, obj: AnyObject, namespace: str = "", *, name: str = "", subresource: str = ""
     ) -> Object:
-        """POST. With `subresource` (binding, eviction, token) `name` is the parent object's name."""
+        """Send a POST. With `subresource` (binding, eviction, token) `name` is the parent object's name."""
         ...
 
     async def update(
@@ -97,7 +97,7 @@ class Client(Protocol):
         dry_run: bool = False,
         field_manager: str = "",
     ) -> Object:
-        """PATCH. `dry_run`: everything but the write (`dryRun=All`).
+        """Send a PATCH. `dry_run`: everything but the write (`dryRun=All`).
 
         `field_manager`: the name under which an apply patch sets its fields; it takes over what others have set.
         """
@@ -114,7 +114,7 @@ class Client(Protocol):
         resource_version: str | None = None,
         propagation_policy: str | None = None,
     ) -> Object:
-        """DELETE; answers the object or a Status. `uid` and `resource_version` are preconditions."""
+        """Send a DELETE, and return the object or a Status. `uid` and `resource_version` are preconditions."""
         ...
 
     async def close(self) -> None: ...

@@ -78,7 +78,7 @@ async def discover(request: Request) -> Discovered:
 
 
 async def openapi_document(request: Request, name: str) -> bytes | None:
-    """The OpenAPI v3 document of a group-version (`apis/apps/v1`, `api/v1`); None where the server has none.
+    """Return the OpenAPI v3 document of a group-version (`apis/apps/v1`, `api/v1`); None where the server has none.
 
     Raises StatusError, ConnectionLost.
     """

@@ -227,7 +227,7 @@ class HTTPClient:
         since_seconds: int | None = None,
         limit_bytes: int | None = None,
     ) -> AsyncIterator[bytes]:
-        """A container's log in pieces as they arrive (not lines); with `follow` until the container ends.
+        """Yield a container's log in pieces as they arrive (not lines); with `follow` until the container ends.
 
         container "" is the only container of the Pod.
         """
@@ -258,7 +258,7 @@ class HTTPClient:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> bytes:
-        """Any request; the body of a successful answer. `body` is bytes as they are, or JSON data."""
+        """Send any request, and return the body of a successful answer. `body` is bytes as they are, or JSON data."""
 
         async def once() -> bytes:
             response = await self._open(
@@ -270,7 +270,7 @@ class HTTPClient:
         return await (once() if self._patience is None else self._patience.send(method, once))
 
     async def dated(self, path: str) -> tuple[bytes, str]:
-        """A GET: the body, and the header `Date` (the server's clock), "" without one."""
+        """Return a GET: the body, and the header `Date` (the server's clock), "" without one."""
         response = await self._open("GET", path, timeout=self._timeout)
         async with response:
             return await self._reading.whole(response), response.headers.get("Date", "")
@@ -279,7 +279,7 @@ class HTTPClient:
     async def websocket(
         self, path: str, query: Query, protocols: Sequence[str]
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        """A WebSocket of a subresource (exec, attach, portforward). StatusError when it is refused."""
+        """Give a WebSocket of a subresource (exec, attach, portforward). StatusError when it is refused."""
         proof = None if self._credentials is None else await self._credentials.proof()
         try:
             socket = await self._open_session().ws_connect(

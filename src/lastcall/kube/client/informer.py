@@ -120,19 +120,19 @@ class Informer(Generic[T]):
         return self._objects.get((namespace, name))
 
     def items(self) -> list[T]:
-        """All objects, in the order in which they came."""
+        """Return all objects, in the order in which they came."""
         return list(self._objects.values())
 
     def by_index(self, name: str, value: str) -> list[T]:
-        """The objects for which index function `name` answered `value`, in the order in which they came."""
+        """Return the objects for which index function `name` answered `value`, in the order in which they came."""
         return [self._objects[key] for key in self._indexes[name].get(value, ())]
 
     def has_any(self, name: str, value: str) -> bool:
-        """Whether `by_index` would answer an object."""
+        """Return whether `by_index` would answer an object."""
         return bool(self._indexes[name].get(value))
 
     def index_values(self, name: str) -> list[str]:
-        """The values for which `by_index` has an answer."""
+        """Return the values for which `by_index` has an answer."""
         return list(self._indexes[name])
 
     async def run(self) -> None:

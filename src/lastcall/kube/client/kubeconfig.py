@@ -78,7 +78,7 @@ def load_kubeconfig(
 def client_for(
     config: "ClientConfig", *, say: "Say | None" = None, credentials: Proving | None = None, **options: Any
 ) -> HTTPClient:
-    """An HTTPClient for `config`; `options` go to HTTPClient (user_agent, request_timeout).
+    """Return an HTTPClient for `config`; `options` go to HTTPClient (user_agent, request_timeout).
 
     `credentials` are another user's than that of `config`; impersonation is not asked for then.
 

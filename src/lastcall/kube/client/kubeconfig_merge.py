@@ -24,12 +24,12 @@ _KINDS = ("clusters", "users", "contexts")
 
 
 def entry_name(cluster: str) -> str:
-    """What a cluster's context, cluster and user are called in a kubeconfig that has others."""
+    """Return what a cluster's context, cluster and user are called in a kubeconfig that has others."""
     return f"lastcall-{cluster}"
 
 
 def users_kubeconfig(explicit: str = "") -> Path:
-    """The file that is changed: the explicit one, the first of $KUBECONFIG that exists (else its last), or
+    """Return the file that is changed: the explicit one, the first of $KUBECONFIG that exists (else its last), or
     ~/.kube/config. (`loader.go:GetDefaultFilename`)"""
     paths = kubeconfig_paths(explicit)
     return next((path for path in paths if path.exists()), paths[-1])

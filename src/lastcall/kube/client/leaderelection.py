@@ -78,7 +78,8 @@ class LeaderElector:
 
     @property
     def is_leader(self) -> bool:
-        """Whether the lease is held, by the time that is certain: what is not renewed for `renew_deadline` is not."""
+        """Return whether the lease is held, by the time that is certain: what is not renewed for `renew_deadline` is
+        not."""
         return self._renewed_at is not None and self._now() < self._renewed_at + self._times.renew_deadline
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:

@@ -39,7 +39,8 @@ _TRY_THE_NEXT = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENO
 
 
 def check_name(name: str) -> str:
-    """The name itself. Raises ClusterUsageError: it becomes a directory, a host name and a kubeconfig's context."""
+    """Return the name itself. Raises ClusterUsageError: it becomes a directory, a host name and a kubeconfig's
+    context."""
     if not _NAME.fullmatch(name):
         raise ClusterUsageError(
             f"{name!r} is not a valid cluster name: at most 63 lower-case letters, digits and '-', no '-' at its ends"
@@ -93,7 +94,8 @@ class ClusterDirectory:
 
     @classmethod
     def find(cls, name: str) -> Self | None:
-        """The existing directory of that name, None when there is none. Raises DirectoryError for a foreign one."""
+        """Return the existing directory of that name, None when there is none. Raises DirectoryError for a foreign
+        one."""
         check_name(name)
         for place in places():
             with suppress(FileNotFoundError, NotADirectoryError):
@@ -109,7 +111,8 @@ class ClusterDirectory:
 
     @classmethod
     def make(cls, name: str) -> Self:
-        """The directory of that name, made where it is missing. Raises DirectoryError, or OSError (a full disk)."""
+        """Return the directory of that name, made where it is missing. Raises DirectoryError, or OSError (a full
+        disk)."""
         check_name(name)
         found = cls.find(name)
         if found is not None:
@@ -131,12 +134,12 @@ class ClusterDirectory:
                     raise
                 refused.append(f"{place}: {error.strerror}")
         raise DirectoryError(
-            f"no place for the cluster's kubeconfig and socket ({'; '.join(refused)}): "
+            f"no directory for the cluster's kubeconfig and socket ({'; '.join(refused)}): "
             "set XDG_STATE_HOME to a directory that you may write to"
         )
 
     def close(self) -> None:
-        """Also gives the lock back, unless a fork of this process holds it too."""
+        """Close it, and release the lock unless a fork of this process holds it too."""
         for fd in (self.fd, self._place_fd, self._lock_fd):
             if fd >= 0:
                 os.close(fd)
@@ -180,11 +183,11 @@ class ClusterDirectory:
         write_file(self.fd, name, text)
 
     def read(self, name: str) -> str:
-        """A file's text. Raises OSError."""
+        """Return a file's text. Raises OSError."""
         return read_file(self.fd, name)
 
     def facts(self) -> dict[str, Any]:
-        """`front.json`; {} when there is none (yet)."""
+        """Return `front.json`; {} when there is none (yet)."""
         try:
             found = json.loads(self.read(FACTS))
         except (OSError, ValueError):
@@ -210,7 +213,7 @@ class ClusterDirectory:
 
 
 def names() -> list[str]:
-    """Every name that has a directory, sorted. Raises DirectoryError for a place that is another user's."""
+    """Return every name that has a directory, sorted. Raises DirectoryError for a place that is another user's."""
     found: dict[str, None] = {}
     for place in places():
         with suppress(FileNotFoundError, NotADirectoryError):

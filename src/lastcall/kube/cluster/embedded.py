@@ -57,7 +57,7 @@ _RECORDS_TOGETHER_SECONDS = 0.015
 
 
 def start(options: ClusterOptions, identity: Identity | None = None, api_port: int = 0) -> "Running":
-    """The process tree of a cluster. `identity` as in `Issuing`, `api_port` as in `make_plan`.
+    """Return the process tree of a cluster. `identity` as in `Issuing`, `api_port` as in `make_plan`.
 
     Raises ClusterStartError, with nothing left behind. Must run before the first thread or event loop of this process:
     the roles are forks of it.
@@ -111,7 +111,7 @@ class Running:
             self._kubeconfig_fd = -1
 
     def ends_at_logout(self) -> str:
-        """Why it ends when its user logs out; "" if it does not."""
+        """Return why it ends when its user logs out; "" if it does not."""
         return self._plan.cgroups.ends_at_logout()
 
     async def connect(self) -> None:
@@ -141,12 +141,12 @@ class Running:
 
     @property
     def api_port(self) -> int:
-        """The port of the host's loopback on which the API server listens."""
+        """Return the port of the host's loopback on which the API server listens."""
         return self._plan.api_port
 
     @property
     def server(self) -> str:
-        """`https://127.0.0.1:<port>`, reachable from the host."""
+        """Return `https://127.0.0.1:<port>`, reachable from the host."""
         return f"https://127.0.0.1:{self._plan.api_port}"
 
     async def wait_node_ready(self) -> None:
@@ -204,7 +204,7 @@ class Running:
         self._on_restarted.append(callback)
 
     def recorder(self, actor: str) -> Recorder:
-        """A recorder for front's own records."""
+        """Return a recorder for front's own records."""
         return RingRecorder(self._plan.rings["front"], actor, self._clock)
 
     def _woken(self) -> None:
@@ -286,7 +286,7 @@ class Running:
     async def set_link(self, node: str, connected: bool) -> None:
         """Cut the link of a node's network namespace to the control plane's, or reconnect it. Raises ControlError."""
         if self._options.nodes == 1:
-            raise ControlError("the only node has no link of its own: a cluster of several (--nodes 2) has")
+            raise ControlError("a single node cannot be disconnected: start the cluster with --nodes 2")
         self._last_link = number = self._last_link + 1
         asked = self._links[number] = asyncio.get_running_loop().create_future()
         try:
@@ -294,7 +294,7 @@ class Running:
             async with asyncio.timeout(_LINK_SECONDS):
                 error = await asked
         except TimeoutError:
-            raise ControlError("the cluster does not answer: it ends, or hangs") from None
+            raise ControlError("the cluster does not answer: it is stopping, or it hangs") from None
         except OSError as gone:
             raise ControlError("the cluster has ended") from gone
         finally:
@@ -310,13 +310,14 @@ class Running:
 
     @property
     def records_overwritten(self) -> int:
-        """How many records were never read because a ring was full of newer ones: this process was held up too long."""
+        """Return how many records were never read because a ring was full of newer ones: this process was held up too
+        long."""
         return sum(reader.overwritten for reader in self._readers)
 
     # -- for people and tests ----------------------------------------------------------------------------------------
 
     def kubeconfig(self) -> str:
-        """A kubeconfig with the admin's token, as YAML text."""
+        """Return a kubeconfig with the admin's token, as YAML text."""
         # late: 1.7 ms of the start of `rollout`
         from lastcall.kube.client.kubeconfig import render_kubeconfig
 
@@ -326,7 +327,8 @@ class Running:
         )
 
     def kubeconfig_path(self) -> str:
-        """A path for KUBECONFIG that lives as long as this process and is never on disk: `/proc/<pid>/fd/<n>`."""
+        """Return a path for KUBECONFIG that lives as long as this process and is never on disk:
+        `/proc/<pid>/fd/<n>`."""
         if self._kubeconfig_fd < 0:
             self._kubeconfig_fd = os.memfd_create("lastcall-kubeconfig", os.MFD_CLOEXEC)
             os.fchmod(self._kubeconfig_fd, 0o600)
@@ -334,11 +336,11 @@ class Running:
         return f"/proc/{os.getpid()}/fd/{self._kubeconfig_fd}"
 
     def role_logs(self) -> dict[str, int]:
-        """Role → fd of what it printed, for all roles but front."""
+        """Return role → fd of what it printed, for all roles but front."""
         return self._plan.logs
 
     def last_words(self, role: str, lines: int = 20) -> str:
-        """The end of what a role printed; "" when it printed nothing."""
+        """Return the end of what a role printed; "" when it printed nothing."""
         fd = self._plan.logs.get(role)
         if fd is None:
             return ""
@@ -347,16 +349,16 @@ class Running:
         return "\n".join(text.splitlines()[-lines:])
 
     def why_it_hung(self, role: str) -> str:
-        """For a role that init ended for good because it hung: `hung: …` and where; "" for all others."""
+        """Return `hung: …` and where for a role that init ended for good because it hung, "" for all others."""
         death = self._dead.get(role)
         if death is None or death.hung is None:
             return ""
         message = cast("ProcessDiedFacts", death.to_wire())
         return (
             f"{how(message)}{at_work(death.working_on)}, and was ended. Where it stood:\n{where(message)}\n"
-            "fix: this is a fault of lastcall's own, please report it with these lines"
+            "fix: this is a bug of lastcall; please report it with these lines"
         )
 
     def host_pids(self) -> dict[str, int]:
-        """Role → pid in the host's PID namespace, for the roles that live."""
+        """Return role → pid in the host's PID namespace, for the roles that live."""
         return self._tree.host_pids()

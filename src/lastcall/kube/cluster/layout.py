@@ -85,7 +85,7 @@ class NodeLayout:
 
 
 def layouts(count: int) -> tuple[NodeLayout, ...]:
-    """Those of a cluster of `count` nodes."""
+    """Return those of a cluster of `count` nodes."""
     return tuple(NodeLayout(number, count) for number in range(1, count + 1))
 
 

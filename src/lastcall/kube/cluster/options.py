@@ -102,5 +102,5 @@ class ClusterOptions:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The processes of the cluster."""
+        """Return the processes of the cluster."""
         return roles(self.nodes, self.load is not None)

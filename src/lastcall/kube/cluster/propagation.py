@@ -41,11 +41,11 @@ class PropagationPlan:
     nodes: Mapping[str, Mapping[str, Delay]] = field(default_factory=dict)
 
     def of(self, hop: str, node: str = "") -> Delay:
-        """The delay of a hop, on a node where that matters."""
+        """Return the delay of a hop, on a node where that matters."""
         return self.nodes.get(node, {}).get(hop) or self.delays.get(hop, NONE)
 
     def most_to(self, source: str) -> float:
-        """The longest that a change usually takes to reach the senders of requests: `balancer`, or else a node's
+        """Return the longest that a change usually takes to reach the senders of requests: `balancer`, or else a node's
         kernel."""
         if source == "balancer":
             return self.of("controller").most + self.of("balancer").most
@@ -54,12 +54,12 @@ class PropagationPlan:
 
     @property
     def most(self) -> float:
-        """The longest that a change usually takes to the slowest of its readers, in seconds."""
+        """Return the longest that a change usually takes to the slowest of its readers, in seconds."""
         return max(self.most_to("node"), self.most_to("balancer"))
 
 
 def parse_propagation(texts: Sequence[str]) -> PropagationPlan:
-    """What several `--propagation` say, the later ones above the earlier. Raises ValueError.
+    """Return what several `--propagation` say, the later ones above the earlier. Raises ValueError.
 
     Each is a delay of those who read EndpointSlices, a node's watch or a load balancer (`1s`), hops
     (`watch=1s,kernel=uniform(0s,1s)`), a profile's name, or one of these for one node (`node-2:watch=3s`).

@@ -32,7 +32,7 @@ def controller_reference(owner: AnyObject, resource: Resource) -> OwnerReference
 
 
 def controller_of(obj: AnyObject) -> OwnerReference | None:
-    """The one reference that is marked as the controller's. (`metav1.GetControllerOf`)"""
+    """Return the one reference that is marked as the controller's. (`metav1.GetControllerOf`)"""
     references = obj["metadata"].get("ownerReferences")
     if references:
         reference: OwnerReference

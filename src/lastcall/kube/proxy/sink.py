@@ -63,7 +63,7 @@ class RecordingSink:
                     del self._chains[name]
 
     def target(self, address: str, protocol: str, port: int, *, outside: bool = False) -> Target | None:
-        """Where a new connection goes, or how it is refused; None when no Service has this address and port.
+        """Return where a new connection goes, or how it is refused; None when no Service has this address and port.
 
         `outside`: it comes neither from a Pod nor from the node. Among several backends the kernel takes any.
         """

@@ -13,6 +13,8 @@ from lastcall.manifests import Path, shown_path
 
 SCHEMA = "lastcall/lint/v1"
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+SITE = "https://lastcall-k8s.github.io/lastcall"
+"""Where the repository's site is: GitHub Pages. Each rule has a page at an address that stays."""
 
 
 def pointer(path: Path) -> str:
@@ -125,6 +127,11 @@ def _sarif_message(text: str) -> dict[str, str]:
     return {"text": text.replace("{", "{{").replace("}", "}}").replace("](", "] (")}
 
 
+def page_of(id_: str) -> str:
+    """Return the address of a rule's page."""
+    return f"{SITE}/rules/{id_}.html"
+
+
 def _sarif_rule(id_: str) -> dict[str, Any]:
     rule = RULES[id_]
     return {
@@ -132,6 +139,7 @@ def _sarif_rule(id_: str) -> dict[str, Any]:
         "shortDescription": _sarif_message(rule.title),
         "fullDescription": _sarif_message(f"{rule.title} {rule.why}"),
         "help": _sarif_message(f"{rule.fix} (Source of the rule: {rule.source})"),
+        "helpUri": page_of(id_),
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
     }
 

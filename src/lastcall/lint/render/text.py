@@ -12,7 +12,7 @@ from lastcall.records.quoting import log_line, one_line, without_commands
 
 CERTAINTY: dict[Certainty, str] = {
     "certain": "certain from the manifests",
-    "dependsOnApplication": "depends on the application: `lastcall rollout` would tell",
+    "dependsOnApplication": "depends on the application: try `lastcall rollout`",
     "dependsOnCluster": "depends on what else is in the cluster",
 }
 _COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
@@ -24,7 +24,7 @@ _Line = str | tuple[str, Severity, str]
 
 
 _NOT_CHECKED = {
-    "kind": "Kinds of other products, of which nothing was checked:",
+    "kind": "Custom kinds, not checked:",
     "hook": "Hooks that Helm runs, not checked as parts of the application:",
 }
 
@@ -34,7 +34,7 @@ def plain(text: str, **style: object) -> str:
 
 
 def text(told: Told, style: Style = plain) -> str:
-    """Everything, with a summary at its end."""
+    """Return everything, with a summary at its end."""
     lines: list[_Line] = [f"{_where(each)}: fixed: {each.finding.message}" for each in told.fixed]
     for each in told.open:
         lines += _finding(each)

@@ -40,7 +40,7 @@ def refused(subject: Subject) -> Iterator[Finding]:
     assert subject.resource is not None
     if not isinstance(subject.raw.get("metadata"), dict):
         subject.sound = False
-        yield found("notAnObject", subject, ("metadata",), f"{subject.kind} has no metadata: it holds the name.")
+        yield found("notAnObject", subject, ("metadata",), f"{subject.kind} has no metadata, which holds the name.")
         return
     if (size := applied_bytes(subject.raw, subject.resource)) > MOST_ANNOTATION_BYTES:
         text = f"{subject.kind} has {size} bytes of JSON and annotations: kubectl apply keeps {MOST_ANNOTATION_BYTES}."
@@ -50,7 +50,7 @@ def refused(subject: Subject) -> Iterator[Finding]:
     if (unrendered := unrendered_field(subject.raw, paths)) is not None:
         path, command = unrendered
         subject.sound = False
-        text = f"{shown_path(path)} is {json.dumps(value_at(subject.raw, path))}: a template that nobody has rendered."
+        text = f"{shown_path(path)} is {json.dumps(value_at(subject.raw, path))}: an unrendered template."
         yield found("unrendered", subject, path, text, fix=f"Render it: {command} | lastcall lint -")
         return
     for each, path in zip(all_refusals, paths, strict=True):

@@ -57,7 +57,7 @@ def _never(budget: Subject, protected: list[Workload]) -> Iterator[Finding]:
     spec = budget.spec
     field = next((name for name in ("maxUnavailable", "minAvailable") if spec.get(name) is not None), None)
     if field is None:
-        text = f"{budget} says neither minAvailable nor maxUnavailable: it allows no disruption."
+        text = f"{budget} has neither minAvailable nor maxUnavailable: it allows no disruption."
         patch = [Op("add", ("spec", "maxUnavailable"), 1)]
         yield found("budgetNeverAllows", budget, ("spec",), text, patch=patch, automatic=True)
         return
@@ -80,7 +80,7 @@ def _never(budget: Subject, protected: list[Workload]) -> Iterator[Finding]:
         patch = [Op("remove", path), Op("add", ("spec", "maxUnavailable"), 1)]
     fix = "maxUnavailable: 1"
     if replicas == 1:
-        fix += " (each eviction is a gap then), or replicas: 2 and minAvailable: 1"
+        fix += " (each eviction then causes a gap), or replicas: 2 and minAvailable: 1"
     yield found(
         "budgetNeverAllows",
         budget,
@@ -118,7 +118,7 @@ def _scaler(app: Application, scaler: Subject) -> Iterator[Finding]:
         return
     if target.has(("spec", "replicas")) and workload.resource in REPLICATED:
         text = (
-            f"{target} says replicas: {target.spec.get('replicas')}, and {scaler} sets them: each apply sets it back."
+            f"{target} has replicas: {target.spec.get('replicas')}, and {scaler} sets the number: each apply resets it."
         )
         patch = [Op("remove", ("spec", "replicas"))]
         yield found("scalerSetBack", target, ("spec", "replicas"), text, patch=patch)
@@ -129,8 +129,8 @@ def _scaler(app: Application, scaler: Subject) -> Iterator[Finding]:
         lacking = [each for each in workload.containers if name not in _requests(each.spec)]
         if lacking:
             text = (
-                f"{scaler} goes by the utilization of {name}, and {lacking[0].name} of {target} requests none: it "
-                "cannot be computed."
+                f"{scaler} uses the utilization of {name}, and {lacking[0].name} of {target} requests none: it cannot "
+                f"be computed."
             )
             yield found("scalerNeedsRequests", target, lacking[0].path, text)
 

@@ -89,7 +89,7 @@ def _hook(workload: Workload, container: Container) -> Iterator[Finding]:
             yield found("hookTcpSocket", workload.subject, (*path, "tcpSocket"), text)
         port = (hook.get("httpGet") or {}).get("port")
         if isinstance(port, str) and not port.isdigit() and port not in [each.get("name") for each in container.ports]:
-            text = f"The {name} hook of {container.name} asks port {port!r}, and the container declares none so named."
+            text = f"The {name} hook of {container.name} asks port {port!r}, which the container does not declare."
             yield found("hookPortUnresolved", workload.subject, (*path, "httpGet", "port"), text)
     hook = lifecycle.get("preStop") or {}
     path = (*container.path, "lifecycle", "preStop")
@@ -106,7 +106,7 @@ def _hook(workload: Workload, container: Container) -> Iterator[Finding]:
             fix = {"patch": patch, "automatic": True}
         text = (
             f"The preStop hook of {container.name} runs {missing}, and images such as {container.spec.get('image')} "
-            "have none (in their PATH): the hook fails at once, and nothing waits for it."
+            "do not have it (in their PATH): the hook fails at once, without any pause."
         )
         yield found("hookCommandMissing", workload.subject, (*path, "exec", "command"), text, **fix)
     elif seconds is not None and seconds > 0:
@@ -183,7 +183,7 @@ def _signal(workload: Workload, container: Container) -> Iterator[Finding]:
         )
         if child.perhaps:
             text = (
-                f"PID 1 of {container.name} is {command[0]}: unless that replaces itself by {child.name} (bash and "
+                f"PID 1 of {container.name} is {command[0]}: unless it replaces itself with {child.name} (bash and "
                 f"Alpine's sh do so with a last command, Debian's sh does not), {child.name} never gets the stop "
                 "signal and is killed when the grace period is over."
             )
@@ -269,8 +269,8 @@ def _no_pause(workload: Workload) -> Iterator[Finding]:
         yield found("localTrafficCutAtStop", workload.subject, container.path, text, patch=[longer])
         return
     text = (
-        f"{container.name} is behind Service {services} and has no preStop hook: if it stops to listen as soon as it "
-        "gets the stop signal, requests are refused until proxies have heard of it."
+        f"{container.name} is behind Service {services} and has no preStop hook: if it stops listening as soon as it "
+        f"gets the stop signal, requests are refused until proxies know."
     )
-    fix = f"lifecycle: {{preStop: {{sleep: {{seconds: {PAUSE}}}}}}}, unless it goes on to serve for some seconds."
+    fix = f"lifecycle: {{preStop: {{sleep: {{seconds: {PAUSE}}}}}}}, unless it keeps serving for some seconds."
     yield found("noPauseBeforeStop", workload.subject, container.path, text, fix=fix, patch=[patch])

@@ -49,7 +49,7 @@ def findings(app: Application) -> Iterator[Finding]:
                         f"{container.name} of {workload} asks for host {host.name}, and these files have no such "
                         f"Service; {best} is one."
                     )
-                    fix = f"{best}, if that is meant."
+                    fix = f"{best}, if you mean that."
                     yield found("hostNameUnknown", workload.subject, host.path, text, fix=fix)
 
 

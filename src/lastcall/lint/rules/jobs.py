@@ -64,7 +64,7 @@ def _overlap(workload: Workload) -> Iterator[Finding]:
     said = ("spec", "concurrencyPolicy")
     has = workload.subject.has(said)
     text = (
-        f"{workload} starts at {spec['schedule']!r} whether the run before has ended or not (concurrencyPolicy: Allow"
+        f"{workload} starts at {spec['schedule']!r} even if the previous run has not ended (concurrencyPolicy: Allow"
         f"{'' if has else ', the default'}), and nothing bounds a run."
     )
     patch = [Op("replace" if has else "add", said, "Forbid")]

@@ -100,7 +100,7 @@ def _quota(app: Application, quota: Subject) -> Iterator[Finding]:
             continue
         missing = unspecified(pod, concerned(PODS, hard))
         if missing:
-            text = f"{quota} counts what {workload} does not say: {missing}."
+            text = f"{quota} counts resources that {workload} does not specify: {missing}."
             yield found("quotaNeedsResources", workload.subject, workload.spec_path, text)
         of_pod[workload] = amounts = usage(PODS, pod, _SOME_TIME)
         for name in used:

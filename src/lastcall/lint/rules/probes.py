@@ -84,7 +84,7 @@ def _liveness(workload: Workload, container: Container) -> Iterator[Finding]:
     if startup and allowed(startup) < LEAST_STARTUP:
         text = (
             f"The startupProbe kills {container.name} when it has not answered {allowed(startup)} s after its start "
-            "(exit code 137), and that again and again."
+            "(exit code 137), each time."
         )
         patch = [Op("replace", (*container.path, "startupProbe", "failureThreshold"), 30)]
         where = (*container.path, "startupProbe")
@@ -136,8 +136,8 @@ def _slow_page(liveness: Object, readiness: Object | None) -> str:
         return ""
     return (
         f" At any time an answer that takes longer than {int(liveness.get('timeoutSeconds') or 1)} s (timeoutSeconds) "
-        "counts as none: if this page asks others, such as a database, it should not, or timeoutSeconds has to be "
-        "above what it takes."
+        "counts as none: if this page queries others, such as a database, stop that, or raise timeoutSeconds above "
+        "the time it takes."
     )
 
 
@@ -157,8 +157,8 @@ def _readiness(workload: Workload) -> Iterator[Finding]:
     container = workload.served[0]
     services = ", ".join(each.name for each in workload.serving)
     text = (
-        f"Service {services} sends to {container.name}, which has no readinessProbe: requests come as soon as its "
-        "process was started, before it listens."
+        f"Service {services} sends to {container.name}, which has no readinessProbe: requests arrive as soon as its "
+        f"process has started, before it listens."
     )
     port = _only_port(container)
     patch = []

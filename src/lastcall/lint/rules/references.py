@@ -63,7 +63,7 @@ def _missing(app: Application, workload: Workload, reference: Reference) -> Iter
     if best is not None:
         text = f"{what}, which is not in these files; {best} is."
         patch = [Op("replace", reference.path, best)]
-        yield found(rule, workload.subject, reference.path, text, fix=f"{best}, if that is meant.", patch=patch, **sure)
+        yield found(rule, workload.subject, reference.path, text, fix=f"{best}, if you mean that.", patch=patch, **sure)
     elif elsewhere is not None:
         text = f"{what} in namespace {namespace}, and these files have it in namespace {elsewhere.namespace} only."
         yield found(rule, workload.subject, reference.path, text, **sure)

@@ -30,13 +30,13 @@ def _addresses(app: Application, service: Subject) -> Iterator[Finding]:
     for workload in app.selected(service) if headless else ():
         if workload.resource == DEPLOYMENTS and not workload.serving:
             text = (
-                f"Service {service.name} is headless, and the Pods of {workload} have no other one: each update of "
-                "them changes the addresses that clients may have remembered."
+                f"Service {service.name} is headless, and the only Service of the Pods of {workload}: each update of "
+                "them changes the addresses that clients may have cached."
             )
             yield found("namesRemembered", service, ("spec", "clusterIP"), text)
             break
     if service.spec.get("type") == "NodePort":
-        text = f"Clients of Service {service.name} go to a node's address: those of a node that is lost get no answer."
+        text = f"Clients of Service {service.name} go to a node's address: when that node is lost, they get no answer."
         yield found("nodePortLost", service, ("spec", "type"), text)
 
 

@@ -27,8 +27,8 @@ def _pinned(workload: Workload) -> Iterator[Finding]:
     path = (*workload.spec_path, "nodeName")
     if workload.resource in REPLICATED and workload.pod_spec.get("nodeName"):
         text = (
-            f"All Pods of {workload} are put on node {workload.pod_spec['nodeName']} (nodeName): when it goes, nobody "
-            "takes them over."
+            f"All Pods of {workload} are put on node {workload.pod_spec['nodeName']} (nodeName): when it is lost, no "
+            f"other node replaces it."
         )
         yield found("pinnedToNode", workload.subject, path, text, patch=[Op("remove", path)])
 

@@ -19,7 +19,7 @@ Manifests = str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 def read(sources: Sequence[Manifests]) -> list[Object]:
-    """All objects, Lists taken apart. Raises InvalidManifest with every problem, a line each."""
+    """Return all objects, Lists taken apart. Raises InvalidManifest with every problem, a line each."""
     reader = Reader()
     found: list[Any] = []
     for source in sources:
@@ -47,7 +47,7 @@ def _texts(source: str | Path, reader: Reader) -> list[tuple[str, str]]:
 def _problem(value: Any) -> str:
     """What is wrong with an object before a server has looked at it, "" for nothing."""
     if not isinstance(value, dict):
-        return f"an object with apiVersion and kind is needed, not {value!r:.80}"
+        return f"expected an object with apiVersion and kind, found {value!r:.80}"
     for field in ("apiVersion", "kind"):
         if not isinstance(value.get(field), str) or not value[field]:
             return f"{field} is missing in {value!r:.120}"

@@ -37,7 +37,7 @@ def names_of(resource: Resource) -> set[str]:
 
 
 def find_kind(word: str, served: Iterable[Resource]) -> Resource:
-    """The first kind of that name. Raises LastcallError that proposes the nearest."""
+    """Return the first kind of that name. Raises LastcallError that proposes the nearest."""
     known: dict[str, Resource] = {}
     for each in served:
         for name in names_of(each):
@@ -49,12 +49,12 @@ def find_kind(word: str, served: Iterable[Resource]) -> Resource:
 
 
 def find(reference: Reference, namespace: str, served: Iterable[Resource]) -> Named:
-    """What `reference` names; `namespace` is for those that say none. Raises LastcallError."""
+    """Return what `reference` names; `namespace` is for those that say none. Raises LastcallError."""
     if isinstance(reference, str):
         kind, slash, name = reference.rpartition("/")
         resource = find_kind(kind, served) if slash else PODS
         if not name:
-            raise LastcallError(f"{reference!r} names nothing: write kind/name, as deployment/web")
+            raise LastcallError(f"{reference!r} has no name: write KIND/NAME, such as deployment/web")
         return Named(resource, namespace if resource.namespaced else "", name)
     return _of_object(reference, namespace, served)
 
@@ -71,7 +71,7 @@ def _of_object(obj: Mapping[str, Any], namespace: str, served: Iterable[Resource
 
 
 def with_namespace(obj: Object, resource: Resource, namespace: str) -> Object:
-    """The object in `namespace`, where its kind has one and it names none itself."""
+    """Return the object in `namespace`, where its kind has one and it names none itself."""
     metadata = obj.get("metadata") or {}
     if not resource.namespaced or metadata.get("namespace"):
         return obj

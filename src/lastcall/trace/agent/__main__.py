@@ -27,7 +27,7 @@ _CAP_SYS_PTRACE = 19
 
 def main() -> None:
     """Until it is told to end, or nobody says anything any more."""
-    parser = argparse.ArgumentParser(prog="lastcall.trace.agent", description="Tell what this node sees of Pods.")
+    parser = argparse.ArgumentParser(prog="lastcall.trace.agent", description="Report what this node sees of Pods.")
     parser.add_argument("--node", default=os.environ.get("NODE_NAME", os.uname().nodename), help="this node's name")
     parser.add_argument("--cgroup", default="/host/cgroup", help="where the node's /sys/fs/cgroup is")
     parser.add_argument("--idle", type=float, default=60.0, help="seconds without a word after which it ends")

@@ -33,7 +33,7 @@ class Listen:
 
 
 def parse_listen(text: str) -> Listen:
-    """`ADDRESS:PORT`, `[ADDRESS]:PORT` for IPv6, or `localhost:PORT`. Raises AddressError.
+    """Parse `ADDRESS:PORT`, `[ADDRESS]:PORT` for IPv6, or `localhost:PORT`. Raises AddressError.
 
     A name is not looked up, and nothing before the port does not mean every address: 0.0.0.0 does.
     """
@@ -45,7 +45,7 @@ def parse_listen(text: str) -> Listen:
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise AddressError(f"{text!r}: an IPv6 address stands in brackets; fix: [{host}]:{port}")
+        raise AddressError(f"{text!r}: an IPv6 address needs brackets; fix: [{host}]:{port}")
     host = "127.0.0.1" if host == "localhost" else host
     if not host:
         raise AddressError(f"{text!r} has no address; fix: 127.0.0.1:{port}, or 0.0.0.0:{port} for every address")
@@ -56,7 +56,7 @@ def parse_listen(text: str) -> Listen:
 
 
 def parse_endpoint(text: str) -> str:
-    """The URL that spans are sent to, with OTLP's path where the URL has none. Raises AddressError.
+    """Return the URL that spans are sent to, with OTLP's path where the URL has none. Raises AddressError.
 
     Names of Pods and users go there: plain http is for loopback, https for everywhere else.
     """
@@ -68,11 +68,11 @@ def parse_endpoint(text: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise AddressError(f"{text!r} is not an http or https URL; fix: http://127.0.0.1:4318")
     if parts.username is not None or parts.password is not None:
-        raise AddressError("credentials do not belong into the URL; fix: OTEL_EXPORTER_OTLP_HEADERS")
+        raise AddressError("the URL contains credentials; fix: put them into OTEL_EXPORTER_OTLP_HEADERS")
     if parts.query or parts.fragment:
-        raise AddressError(f"{text!r} has a query or a fragment; fix: leave them out")
+        raise AddressError(f"{text!r} has a query or a fragment; fix: remove it")
     if parts.scheme == "http" and not _is_loopback(parts.hostname):
-        raise AddressError(f"{text!r} is plain http to another machine; fix: https, or a collector on 127.0.0.1")
+        raise AddressError(f"{text!r} sends plain http to another machine; fix: use https, or a collector on 127.0.0.1")
     path = parts.path.rstrip("/")
     path = path if path.endswith("/v1/traces") else f"{path}/v1/traces"
     return SplitResult(parts.scheme, parts.netloc, path, "", "").geturl()

@@ -18,7 +18,7 @@ MOST_TRIES = 5
 FIRST_WAIT_SECONDS = 1.0
 
 _FORBIDDEN = (
-    "the Events may not be written: {message}; fix: kubectl create clusterrole lastcall-events --verb=create "
+    "no permission to write Events: {message}; fix: kubectl create clusterrole lastcall-events --verb=create "
     "--resource=events, and bind it to the same account"
 )
 

@@ -31,7 +31,7 @@ class Health:
 
     @property
     def ready(self) -> bool:
-        """Every watch that it may have is there; a process that waits for the lease is ready to take over."""
+        """Return True if every permitted watch is open; a process that waits for the lease is ready to take over."""
         if not self.leading:
             return True
         return bool(self.watches) and all(up for name, up in self.watches.items() if name not in self.forbidden)

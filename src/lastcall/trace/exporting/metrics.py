@@ -39,7 +39,7 @@ WINDOW = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _COUNTERS: dict[Metric, tuple[str, str, tuple[str, ...]]] = {
     "ends": (
         "lastcall_pod_ends",
-        "Pods that ended, by how (outcome) and by what decided it (reason).",
+        "Pods that ended, by outcome and by the reason for the deletion.",
         ("outcome", "reason"),
     ),
     "findings": (
@@ -48,7 +48,7 @@ _COUNTERS: dict[Metric, tuple[str, str, tuple[str, ...]]] = {
         ("finding",),
     ),
     "hooks": ("lastcall_prestop_hooks", "preStop hooks of containers that ended, by their outcome.", ("outcome",)),
-    "sigkills": ("lastcall_container_sigkills", "Containers that SIGKILL ended, whoever sent it.", ()),
+    "sigkills": ("lastcall_container_sigkills", "Containers that ended by SIGKILL, whoever sent it.", ()),
     "exits137": ("lastcall_container_exits_137", "Containers with the exit code 137, by its cause.", ("cause",)),
 }
 _HISTOGRAMS: dict[Metric, tuple[str, str, tuple[float, ...]]] = {
@@ -61,7 +61,7 @@ _HISTOGRAMS: dict[Metric, tuple[str, str, tuple[float, ...]]] = {
     ),
     "endpointLost": (
         "lastcall_endpoint_lost_seconds",
-        "How long a Service still sent to a Pod that served no longer.",
+        "How long a Service still sent to a Pod that no longer served.",
         WINDOW,
     ),
 }
@@ -74,7 +74,7 @@ class Metrics:
         self._world = world
         self._places = Places(most_workloads)
         self.registry = CollectorRegistry()
-        Info("lastcall_build", "Which lastcall this is.", registry=self.registry).info({"version": __version__})
+        Info("lastcall_build", "Version of lastcall.", registry=self.registry).info({"version": __version__})
         self._all: dict[Metric, Counter | Histogram] = {}
         for metric, (name, text, labels) in _COUNTERS.items():
             self._all[metric] = Counter(name, text, (*OF_WORKLOAD, *labels), registry=self.registry)
@@ -123,9 +123,9 @@ class Deliveries(Collector):
 
     def collect(self) -> Iterable[Family]:
         done = CounterMetricFamily(
-            "lastcall_exports", "What was handed over, by way and by what became of it.", labels=("way", "result")
+            "lastcall_exports", "Items exported, by exporter and result.", labels=("way", "result")
         )
-        waiting = GaugeMetricFamily("lastcall_exports_waiting", "What waits to be handed over.", labels=("way",))
+        waiting = GaugeMetricFamily("lastcall_exports_waiting", "Items that wait to be exported.", labels=("way",))
         for way, told in self.ways.items():
             for result, count in told().items():
                 if result == "waiting":
@@ -146,20 +146,22 @@ class _Own(Collector):
 
     def collect(self) -> Iterator[Family]:
         health = self._health()
-        up = GaugeMetricFamily("lastcall_watch_up", "Whether a resource is watched now.", labels=("resource",))
+        up = GaugeMetricFamily("lastcall_watch_up", "1 if the resource is watched now.", labels=("resource",))
         for name, is_up in sorted(health.watches.items()):
             up.add_metric((name,), float(is_up))
         yield up
         for name, text, counts in (
-            ("lastcall_watch_reconnects", "How often a watch was begun again.", health.reconnects),
-            ("lastcall_watch_gaps", "How often a watch may have missed something.", health.gaps),
+            ("lastcall_watch_reconnects", "Number of times a watch was restarted.", health.reconnects),
+            ("lastcall_watch_gaps", "Number of times a watch may have missed something.", health.gaps),
         ):
             family = CounterMetricFamily(name, text, labels=("resource",))
             for resource, count in sorted(counts.items()):
                 family.add_metric((resource,), count)
             yield family
         forbidden = GaugeMetricFamily(
-            "lastcall_watch_forbidden", "1 for a resource that may not be read.", labels=("resource",)
+            "lastcall_watch_forbidden",
+            "1 for a resource that lastcall has no permission to read.",
+            labels=("resource",),
         )
         for name in sorted(health.forbidden):
             forbidden.add_metric((name,), 1)

@@ -215,7 +215,7 @@ class _Answers:
     def _look(self, response: requests.Response, **_: Any) -> None:
         if 300 <= response.status_code < 400:
             # The exporter takes this for a success.
-            self.told = f"it answers {response.status_code} and sends elsewhere: give it the URL it means"
+            self.told = f"it answers {response.status_code}, a redirect: use the URL that it redirects to"
             raise requests.exceptions.TooManyRedirects(self.told)
         body = b""
         for chunk in response.iter_content(1 << 16):

@@ -59,4 +59,4 @@ class Server:
         if not health.ready:
             down = sorted(name for name, up in health.watches.items() if not up and name not in health.forbidden)
             return web.Response(status=503, text=f"not watched yet: {', '.join(down) or 'everything'}\n")
-        return web.Response(text="ok\n" if health.leading else "ok: waits for the lease\n")
+        return web.Response(text="ok\n" if health.leading else "ok: waiting for the lease\n")

@@ -89,7 +89,7 @@ class Serving:
             at = await stack.enter_async_context(self._server.listening(self._asked.listen))
             self._note(f"serves http://{at}/metrics")
             if not at.loopback:
-                self._note(f"{at.host} is not loopback: whoever reaches it may read the metrics")
+                self._note(f"{at.host} is not loopback: everybody who reaches it can read the metrics")
             if self._elector is None:
                 await self._lead()
             else:
@@ -103,7 +103,7 @@ class Serving:
             self._given_up.set()
 
     def _on_leader(self, holder: str) -> None:
-        self._note("holds the lease" if holder == self._asked.identity else f"{holder} holds the lease: waits for it")
+        self._note("holds the lease" if holder == self._asked.identity else f"{holder} holds the lease: waiting for it")
 
     def _ways(self) -> Sequence[tuple[str, Way]]:
         ways: list[tuple[str, Way]] = []
@@ -137,7 +137,7 @@ class Serving:
                 for name, way in ways:
                     if not await way.flush(FLUSH_SECONDS):
                         left = way.delivered().get("waiting", 0)
-                        self._note(f"{name}: {left} could not be handed over before the end")
+                        self._note(f"{name}: {left} could not be exported before the end")
                 tasks.cancel()
         finally:
             for _, way in ways:

@@ -275,7 +275,7 @@ class PodTracker:
         self._leave(uid)
         living = self._living.pop(uid)
         self._listeners.note(
-            f"Pod {living.namespace}/{living.name} went while the watch was interrupted: its end was not seen."
+            f"Pod {living.namespace}/{living.name} disappeared while the watch was interrupted: its end was not seen."
         )
 
     def _gone(self, timeline: PodTimeline, now: Moment, *, seen: bool) -> None:

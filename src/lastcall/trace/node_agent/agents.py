@@ -101,13 +101,13 @@ class NodeAgents:
         self._too_many = False
 
     def start(self, tasks: Tasks) -> None:
-        """From now on nodes get their agents."""
+        """Start: from now on nodes get their agents."""
         self._tasks = tasks
         for node in self._nodes.values():
             tasks.spawn(self._keep(node), name=f"node agent of {node.name}")
 
     def pod(self, pod: Object) -> None:
-        """A state of a Pod that is followed."""
+        """Take a state of a Pod that is followed."""
         uid, node_name = uid_of(pod), str((pod.get("spec") or {}).get("nodeName") or "")
         if not node_name:
             return
@@ -127,7 +127,7 @@ class NodeAgents:
             self._hand_on(node, value)
 
     def gone(self, uid: str) -> None:
-        """A Pod whose story is told."""
+        """Forget a Pod whose story is complete."""
         self._names.pop(uid, None)
         self._addresses.pop(uid, None)
         node = self._nodes.get(self._where.pop(uid, ""))
@@ -141,7 +141,7 @@ class NodeAgents:
         self._created.clear()
 
     def without(self) -> dict[str, str]:
-        """Nodes that have no agent → why."""
+        """Return nodes that have no agent → why."""
         return {node.name: node.given_up for node in self._nodes.values() if node.given_up}
 
     async def _delete(self, name: str) -> None:
@@ -158,7 +158,7 @@ class NodeAgents:
         if node is None:
             if len(self._nodes) >= MOST_NODES:
                 if not self._too_many:
-                    self._on_note(f"node agents are on {MOST_NODES} nodes: other nodes get none")
+                    self._on_note(f"{MOST_NODES} nodes have an agent, the maximum: other nodes get none")
                 self._too_many = True
                 return None
             node = self._nodes[name] = _Node(name)
@@ -189,7 +189,7 @@ class NodeAgents:
                 else:
                     failures += 1
             except BadLine as error:
-                node.given_up = f"what it says is not understood: {error}"
+                node.given_up = f"its answer cannot be read: {error}"
             except ConnectionLost:
                 failures += 1
             if failures >= _MOST_FAILURES:
@@ -319,7 +319,7 @@ class NodeAgents:
         elif "lost" in value:
             self._on_note(f"the agent of node {node.name} had {value['lost']} lines more than it keeps")
         elif "agent" in value and value.get("cgroups") is None:
-            self._on_note(f"the agent of node {node.name} sees no control groups: it can tell nothing")
+            self._on_note(f"the agent of node {node.name} sees no control groups and cannot report anything")
 
     def _hand_on(self, node: _Node, value: Mapping[str, Any]) -> None:
         clock = self._world.clock

@@ -139,5 +139,5 @@ def rights_fix(namespace: str) -> str:
     role = f"kubectl create role {AGENT_NAME} -n {namespace}"
     return (
         f"fix: {role} --verb=get,list,create,delete --resource=jobs.batch,pods,pods/attach,events, and a rolebinding; "
-        "a namespace with Pod Security has to admit privileged Pods, because of hostPID"
+        f"with Pod Security, the namespace must admit privileged Pods, because of hostPID"
     )

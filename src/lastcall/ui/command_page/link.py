@@ -66,7 +66,7 @@ class PageLink:
         self._verbs = Verbs(
             {
                 Link: self._linked,
-                NotOpened: lambda told: self.say("no browser was found: open the link yourself"),
+                NotOpened: lambda told: self.say("no browser found: open the link yourself"),
                 Browsers: self._looking,
                 Again: self._wants,
                 Failed: self._fails,
@@ -93,23 +93,23 @@ class PageLink:
     # -- feeding ------------------------------------------------------------------------------------------------------
 
     def tell(self, message: Message) -> None:
-        """After the records so far."""
+        """Send it after the records so far."""
         self._put_records()
         self._put(message)
         self._send()
 
     def cluster(self, name: str, version: str, kubeconfig: str, asked: dict[str, Any] | None = None) -> None:
-        """A cluster runs. `version` is its Kubernetes's, `kubeconfig` a path. `asked`: how one of somebody else is
+        """Announce a cluster. `version` is its Kubernetes's, `kubeconfig` a path. `asked`: how an existing one is
         reached (`ContextOptions`)."""
         facts = {"name": name, "kubernetesVersion": version, "kubeconfig": kubeconfig}
         self.tell(Cluster(facts=facts, asked=asked))
 
     def over(self) -> None:
-        """It has ended."""
+        """Announce that the cluster has ended."""
         self.tell(Over())
 
     def record(self, record: Record) -> None:
-        """To be told with the next turn."""
+        """Keep a record for the next turn."""
         if not self._gone:
             self._records.append(record_message(record)["record"])
 
@@ -122,7 +122,7 @@ class PageLink:
 
     @contextmanager
     def turning(self) -> Iterator[None]:
-        """Turns by the running loop, until the block ends."""
+        """Turn by the running loop, until the block ends."""
         loop, timers = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
 
         def turn() -> None:
@@ -137,7 +137,7 @@ class PageLink:
             self.turn()
 
     async def linked(self, clock: Clock, seconds: float = LINK_SECONDS) -> str:
-        """The first link, "" when it does not come in time. Call it within `turning`."""
+        """Return the first link, "" when it does not come in time. Call it within `turning`."""
         deadline = monotonic(clock) + seconds
         while not (self.link or self._gone) and monotonic(clock) < deadline:
             await clock.sleep(TURN_SECONDS)

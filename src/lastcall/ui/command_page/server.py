@@ -21,8 +21,8 @@ async def served(
     opens: bool,
     not_opened: Callable[[], None],
 ) -> AsyncIterator[PageServer]:
-    """`make` gets what a server calls when its link was used; `tell` hears of each. Raises
-    NotListening, and OSError where the file for the browser cannot be written."""
+    """Serve the page for the time of the block. `make` gets what a server calls when its link was used; `tell` hears
+    of each. Raises NotListening, and OSError where the file for the browser cannot be written."""
     entrances: list[Entrance] = []
     server = make(lambda: tell(entrances[0].link))
     async with server.listening(port) as entrance:

@@ -14,7 +14,7 @@ _OUTAGE = ("exited", "restarted", "stop")
 
 
 def traced_to_wire(traced: Traced) -> dict[str, Any]:
-    """Without the requests that were answered, which the other process has."""
+    """Encode it, without the requests that were answered, which the other process has."""
     told = asdict(replace(traced, pods=(), printed={}, reached=()))
     del told["corners"]  # made of the Pods again
     # `asdict` makes another Counter of a Counter, of its pairs.
@@ -30,7 +30,7 @@ def traced_from_wire(told: Mapping[str, Any], outcomes: Sequence[Outcome]) -> Tr
 
 
 def lives_to_wire(lives: Sequence[PodLife]) -> list[dict[str, Any]]:
-    """What is drawn of them, and what causes are concluded from."""
+    """Return what is drawn of them, and what causes are concluded from."""
     return [_life_to_wire(each) for each in lives]
 
 

@@ -17,7 +17,7 @@ MOST_LOST = 300
 def picture(
     outcomes: Sequence[Outcome], lives: Sequence[PodLife], found: Account | None, zero: float, now: float
 ) -> dict[str, Any]:
-    """Seconds count from `zero`, the disruption where there was one. `found` is None before it.
+    """Return the picture. Seconds count from `zero`, the disruption where there was one. `found` is None before it.
 
     The strips have every request: those of `totals`, `controlTotal` that had ended before the disruption, and
     `unmeasured` of a client that was held up.

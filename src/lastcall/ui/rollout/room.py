@@ -195,7 +195,7 @@ class RolloutRoom:
     def run_again(self, told: Mapping[str, Any]) -> None:
         """Another experiment: with `values`, or with the advice. Raises ValueError, LookupError while one runs."""
         if not self._state or not self._state.get("idle"):
-            raise LookupError("an experiment runs: wait for its end")
+            raise LookupError("an experiment is running: wait until it ends")
         if self._state.get("theirs"):
             if told:
                 raise ValueError("on that cluster nothing is changed from here: change it with kubectl, and run again")

@@ -26,7 +26,7 @@ class Values:
 
     @property
     def propagation(self) -> str:
-        """As `--propagation` takes it; "" for no delay."""
+        """Return the value of `--propagation`, "" for no delay."""
         return ",".join(f"{hop}={seconds:g}s" for hop, seconds in self.hops.items() if seconds)
 
     @classmethod

@@ -114,7 +114,7 @@ def _objects(manifest: str) -> list[Object]:
     for each in found:
         if not isinstance(each, dict) or each.get("kind") not in KINDS:
             kind = each.get("kind") if isinstance(each, dict) else type(each).__name__
-            raise BadManifest(f"a level takes {', '.join(KINDS)}: {kind} is none of them")
+            raise BadManifest(f"a level accepts {', '.join(KINDS)}, not {kind}")
         _part(each, "metadata").pop("namespace", None)
         if not isinstance(each["metadata"].get("name"), str):
             raise BadManifest(f"the {each['kind']} has no name: write metadata.name")

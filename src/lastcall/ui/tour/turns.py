@@ -34,7 +34,7 @@ class Turns:
 
     def _start(self, wanted: Experiment) -> None:
         if self._run is not None and not self._run.over:
-            raise TourError("another step runs: wait for its end, or stop it")
+            raise TourError("another step is running: wait until it ends, or stop it")
         client = self._watching.client
         if client is None:
             raise TourError("the cluster is not running")

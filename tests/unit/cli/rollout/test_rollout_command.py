@@ -56,8 +56,8 @@ def test_what_asks_nothing_of_anybody_or_cannot_be_told_is_refused(arguments: tu
 def test_what_starts_clusters_is_not_for_somebody_elses_and_the_way_to_it_is_told(option: str) -> None:
     result = CliRunner().invoke(rollout, ["deployment/web", "--context", "theirs", "--ui", option])
     assert result.exit_code == 2
-    assert f"{option} starts clusters of lastcall: it is not for the cluster of --context" in result.output
-    assert "fix: --from-cluster deployment/web in place of deployment/web" in result.output
+    assert f"{option} works on clusters that lastcall starts, not on the cluster of --context" in result.output
+    assert "fix: --from-cluster deployment/web instead of deployment/web" in result.output
 
 
 @pytest.mark.parametrize("option", ["--apply-advice", "--find-safe", "--keep-on-failure", "--runs=2"])
@@ -123,7 +123,9 @@ def test_a_service_without_a_selector_and_none_at_all_are_told_as_such(tmp_path:
     with pytest.raises(UserError, match="Service naive selects nothing"):
         find_target(changed(tmp_path, {"selector": None}), RolloutOptions())
     manifests = [each for each in load_manifests([str(NAIVE)]) if each.resource.kind != "Service"]
-    with pytest.raises(UserError, match="no Service selects the Pods of Deployment naive: there is none") as caught:
+    with pytest.raises(
+        UserError, match="no Service selects the Pods of Deployment naive: the manifests have none"
+    ) as caught:
         find_target(manifests, RolloutOptions())
     assert "fix: add a Service with spec.selector {app: naive}" in str(caught.value)
 
@@ -153,7 +155,7 @@ def test_a_service_of_another_namespace_selects_nobody(tmp_path: Path) -> None:
 
 def test_a_delay_of_a_node_that_there_will_not_be_is_refused() -> None:
     check_propagation_nodes(parse_propagation(["node-2:watch=1s"]), 2)
-    with pytest.raises(UserError, match=r"--propagation node-3:…: there is no such node: the cluster has node-1"):
+    with pytest.raises(UserError, match=r"--propagation node-3:…: no such node: the cluster has node-1"):
         check_propagation_nodes(parse_propagation(["node-3:watch=1s"]), 1)
 
 

@@ -149,20 +149,20 @@ def test_all_clusters_are_all_whatever_a_variable_names(monkeypatch: pytest.Monk
         ("image: {pul: {}}", ["image", "ls"], "lastcall.yaml:1: image.pul: unknown command; did you mean pull?"),
         ("up: 3", ["up"], "lastcall.yaml:1: up: '3' is not a mapping of options to values"),
         ("- up", ["up"], "lastcall.yaml:1: is not a mapping; fix: write a command"),
-        ("up:\n  nodes: [1, 2]", ["up"], "lastcall.yaml:2: up.nodes: a list is not a text or number"),
-        ("up:\n  nodes:", ["up"], "lastcall.yaml:2: up.nodes: an empty value is not a text or number"),
+        ("up:\n  nodes: [1, 2]", ["up"], "lastcall.yaml:2: up.nodes: a list is not a string or number"),
+        ("up:\n  nodes:", ["up"], "lastcall.yaml:2: up.nodes: an empty value is not a string or number"),
         ("up:\n  wait: maybe", ["up"], "'--wait': lastcall.yaml:2: up.wait: 'maybe' is not a valid boolean"),
         ("up:\n  nodes: two", ["up"], "'--nodes': lastcall.yaml:2: up.nodes: 'two' is not a whole number"),
         ("up:\n\n  timeout: soon", ["up"], "'--timeout': lastcall.yaml:3: up.timeout: 'soon' is not a time"),
         ("status: {output: xml}", ["status"], "lastcall.yaml:1: status.output: 'xml' is not one of"),
         ("up: {cluster: NOT-OK}", ["up"], "lastcall.yaml:1: up.cluster: 'NOT-OK' is not a valid cluster name"),
-        ("up: {nodes: 1}\nup: {}", ["up"], "lastcall.yaml:2: key 'up' is there twice (first in line 1): keep one"),
+        ("up: {nodes: 1}\nup: {}", ["up"], "lastcall.yaml:2: key 'up' is given twice (first on line 1): keep one"),
         ("up: {nodes: 1", ["up"], "lastcall.yaml:2: not readable as YAML"),
-        ("up: {}\n---\nrun: {}", ["up"], "lastcall.yaml:3: a second document: keep one"),
-        ("down: {all: true}", ["down"], "lastcall.yaml:1: down.all: --all is for the command line only"),
-        ("run: {yes: shop}", ["run", "x"], "lastcall.yaml:1: run.yes: --yes is for the command line only"),
-        ("all: {fix: true}", ["up"], "lastcall.yaml:1: all.fix: --fix is for the command line only"),
-        ("all: {name: x}", ["lint", "x"], "lastcall.yaml:1: all.name: a lastcall.yaml that was not named"),
+        ("up: {}\n---\nrun: {}", ["up"], "lastcall.yaml:3: the file has a second document: keep one"),
+        ("down: {all: true}", ["down"], "lastcall.yaml:1: down.all: --all works on the command line only"),
+        ("run: {yes: shop}", ["run", "x"], "lastcall.yaml:1: run.yes: --yes works on the command line only"),
+        ("all: {fix: true}", ["up"], "lastcall.yaml:1: all.fix: --fix works on the command line only"),
+        ("all: {name: x}", ["lint", "x"], "lastcall.yaml:1: all.name: only a file given by --config may set this"),
         ("a: &a [*a]", ["up"], "lastcall.yaml:1: "),
         ("up: " + "[" * 5000, ["up"], "lastcall.yaml:1: nested more than 100 deep"),
         ("up: !!python/object/apply:os.system [true]", ["up"], "lastcall.yaml:1: "),
@@ -279,8 +279,9 @@ def test_a_file_that_was_merely_found_opens_no_door(command: str, key: str, valu
     for section in (command, "all"):
         write(f"{section}: {{{key}: {value}}}")
         answer = lastcall(*words)
-        assert isinstance(answer, str) and f"lastcall.yaml:1: {section}.{key}: a lastcall.yaml that was not" in answer
-        assert f"give --{key} or LASTCALL_" in answer and "--config lastcall.yaml" in answer
+        assert isinstance(answer, str)
+        assert f"lastcall.yaml:1: {section}.{key}: only a file given by --config may set this" in answer
+        assert f"fix: use --{key}, LASTCALL_" in answer and "--config lastcall.yaml" in answer
 
 
 def test_a_file_that_was_named_sets_what_a_flag_sets(lastcall: Any) -> None:
@@ -308,7 +309,7 @@ def test_a_file_of_somebody_else_is_refused_unless_named(lastcall: Any, monkeypa
 def test_a_link_is_not_followed_unless_named(tmp_path: Path, lastcall: Any) -> None:
     write("up: {nodes: 3}", str(tmp_path / "real.yaml"))
     Path("lastcall.yaml").symlink_to(tmp_path / "real.yaml")
-    assert "lastcall.yaml: is a link" in lastcall("up")
+    assert "lastcall.yaml: is a symbolic link" in lastcall("up")
     assert lastcall("up", LASTCALL_CONFIG="lastcall.yaml")["nodes"] == 3
 
 

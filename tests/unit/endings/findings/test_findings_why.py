@@ -98,7 +98,8 @@ TABLE = [
     (hangs_in_its_handler, "killed", "problem", "because it still ran 10 s after SIGTERM",
      "did not accept 6 connections. Nothing shows that more time would help"),
     (memory_limit, "outOfMemory", "problem", "more than its memory limit of 64Mi (by the counter", "more than 64Mi"),
-    (others_out_of_memory, "outOfMemory", "problem", "at once, as Kubernetes 1.28 and newer want it on cgroup v2. PID "
+    (others_out_of_memory, "outOfMemory", "problem", "at once, as Kubernetes 1.28 and later request it on cgroup v2. "
+    "PID "
      "1 itself had 12Mi at most", "more than 64Mi"),
     (child_out_of_memory, "childOutOfMemory", "problem", "2 processes of app because memory ran out (limit 64Mi)",
      "more than 64Mi"),

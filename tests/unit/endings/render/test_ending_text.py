@@ -54,7 +54,7 @@ def test_a_node_that_died_midway_is_told_in_text_without_a_bar(new_tape):
     text = plain_text([tape.ending()], 100)
     assert "how it ended is not known" in text
     assert "node-1 (pid 4) killed by SIGKILL" in text
-    assert "The object was not seen to go." in text
+    assert "The removal of the object was not seen." in text
 
 
 def test_a_pod_that_had_ended_by_itself_says_so_and_shows_no_lanes(new_tape):

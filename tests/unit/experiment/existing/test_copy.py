@@ -161,9 +161,9 @@ def test_what_differs_here_is_told() -> None:
     assert [each.told for each in found.notes] == [
         "differs here: Deployment web runs here without nodeSelector, affinity: this cluster has one node of its own",
         "differs here: Service web is of type NodePort there and has only a cluster's address here",
-        "differs here: ServiceAccount web has none of its rights here: no Role was taken",
-        "differs here: ConfigMap gone is not there either",
-        "differs here: PersistentVolumeClaim files is empty here: no data was taken",
+        "differs here: ServiceAccount web has no permissions here: no Role was copied",
+        "differs here: ConfigMap gone does not exist there either",
+        "differs here: PersistentVolumeClaim files is empty here: no data was copied",
         "differs here: HorizontalPodAutoscaler web (2 to 10 replicas) finds no metrics here: "
         "the 3 replicas of now stay",
         "differs here: Ingress front (shop.example.com) is not here: requests go to the Service itself",
@@ -182,7 +182,7 @@ def test_containers_that_something_there_puts_into_pods_and_nodes_are_told() -> 
 
     texts = [each.text for each in there(with_pods).notes]
     assert "the Pods run on 2 nodes there" in texts
-    assert "the Pods there have containers that their template has not (proxy): they are not run here" in texts
+    assert "the Pods there have containers that are not in their template (proxy): they do not run here" in texts
 
 
 def test_a_copy_for_the_same_cluster_keeps_where_its_pods_run_and_is_not_scaled() -> None:
@@ -196,9 +196,9 @@ def test_a_copy_for_the_same_cluster_keeps_where_its_pods_run_and_is_not_scaled(
     claim = next(each.obj for each in found.manifests if each.resource == PERSISTENTVOLUMECLAIMS)
     assert claim["spec"]["storageClassName"] == "fast"
     assert [each.text for each in found.notes] == [
-        "ServiceAccount web has none of its rights here: no Role was taken",
-        "ConfigMap gone is not there either",
-        "PersistentVolumeClaim files is empty here: no data was taken",
+        "ServiceAccount web has no permissions here: no Role was copied",
+        "ConfigMap gone does not exist there either",
+        "PersistentVolumeClaim files is empty here: no data was copied",
     ]
 
 
@@ -236,7 +236,7 @@ def test_what_is_only_worth_knowing_and_may_not_be_read_is_told_as_unknown() -> 
     kinds = ["deployments", "services", "configmaps", "serviceaccounts", "secrets", "persistentvolumeclaims"]
     found: Taken = there(lambda server: as_alice(server, rule(["apps", ""], kinds, ["get", "list"])))
     unknown = [each.text for each in found.notes if "not known" in each.text]
-    assert [text.split(" is there")[0] for text in unknown] == [
+    assert [text.split(" exists there")[0] for text in unknown] == [
         "whether a PodDisruptionBudget",
         "whether a HorizontalPodAutoscaler",
         "whether a Ingress",
@@ -257,7 +257,10 @@ def test_a_workload_that_is_not_there_and_one_that_may_not_be_read() -> None:
 
 @pytest.mark.parametrize("asked", ["web", "pod/web", "deployment/", "/web", "deployment/a/b", ""])
 def test_what_is_no_workload_is_refused_before_anybody_is_asked(asked: str) -> None:
-    with pytest.raises(UserError, match=r"write KIND/NAME, with deployment, statefulset, daemonset, replicaset"):
+    with pytest.raises(
+        UserError,
+        match=r"write KIND/NAME, such as deployment/web; KIND is deployment, statefulset, daemonset, replicaset",
+    ):
         parsed_workload(asked)
 
 

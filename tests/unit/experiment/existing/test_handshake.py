@@ -26,7 +26,7 @@ SENTENCES: list[tuple[Problem, Certificate | None, str]] = [
     ("expired", certificate(ends=NOW - timedelta(hours=25)), "its certificate expired 1 d 1 h ago"),
     ("expired", None, "its certificate expired\nfix: renew it"),
     ("not yet valid", certificate(begins=NOW + timedelta(hours=2)), "not valid yet for another 2 h"),
-    ("unknown authority", certificate(), "an authority (CN=acme) that is not trusted here\nfix: --url-ca FILE"),
+    ("unknown authority", certificate(), "a CA (CN=acme) that this machine does not trust\nfix: --url-ca FILE"),
     ("another name", certificate(), "is valid for a.example, not for b.example\nfix: use one of its names in --url"),
     ("other", None, "its certificate is not accepted: because"),
 ]
@@ -70,11 +70,11 @@ async def test_a_server_that_is_trusted_is_no_error(tmp_path: Path) -> None:
 async def test_each_way_to_fail_is_told(tmp_path: Path) -> None:
     authority = ClusterCA.create()
     trusted = authority.certificate_pem.decode()
-    with pytest.raises(WorldError, match="not trusted here\nfix: --url-ca FILE"):
+    with pytest.raises(WorldError, match="this machine does not trust\nfix: --url-ca FILE"):
         await handshake(of(authority, tmp_path), ClusterCA.create().certificate_pem.decode())
     with pytest.raises(WorldError, match=r"valid for other.example, not for localhost"):
         await handshake(of(authority, tmp_path, "other.example"), trusted)
-    with pytest.raises(WorldError, match=r"does not speak TLS as we do.*\nfix: write http://"):
+    with pytest.raises(WorldError, match=r"does not complete the TLS handshake.*\nfix: write http://"):
         await handshake(None, trusted)
     with pytest.raises(WorldError, match=r"127\.0\.0\.1:1 cannot be reached: "):
         await check_handshake(of_url("https://127.0.0.1:1"), trusted)

@@ -117,7 +117,7 @@ def test_a_clock_that_is_set_meanwhile_means_nothing() -> None:
     async def test(port: int, token: str) -> None:
         load = PodLoad(asked_at(port, token), clock)
         await load.start()
-        with pytest.raises(WorldError, match="the other clock was set while it was looked at"):
+        with pytest.raises(WorldError, match="the other clock was set during the measurement"):
             [each async for each in load.outcomes()]
 
     asyncio.run(with_generator(test, now=lambda: monotonic(clock) + next(ahead, 500.0)))

@@ -54,10 +54,10 @@ def there(name: str, selector: Any = None, labels: dict[str, str] | None = None,
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (manifest(NAMESPACES, "other"), "belongs to the whole cluster"),
+        (manifest(NAMESPACES, "other"), "it is cluster-scoped"),
         (manifest(PODS, "a", "other"), "its namespace is other, and the experiment's is shop"),
-        (manifest(PODS, ""), "it needs a name"),
-        (manifest(CONFIGMAPS, "system:a"), "it needs a name"),
+        (manifest(PODS, ""), "it needs a fixed name"),
+        (manifest(CONFIGMAPS, "system:a"), "it needs a fixed name"),
     ],
 )
 def test_what_cannot_be_removed_without_a_trace_is_refused_with_its_place(given: Manifest, why: str) -> None:
@@ -67,7 +67,7 @@ def test_what_cannot_be_removed_without_a_trace_is_refused_with_its_place(given:
 
 
 def test_a_namespace_of_kubernetes_is_refused() -> None:
-    with pytest.raises(UserError, match="are refused"):
+    with pytest.raises(UserError, match="runs no experiments in kube-"):
         check_manifests("kube-system", [manifest(PODS, "a", "kube-system")])
 
 
@@ -89,7 +89,7 @@ def test_workloads_are_accepted_and_removed_with_their_pods(resource: Resource) 
                 "evict these Pods, one after another, each when its PodDisruptionBudgets allow it",
                 "leave Pod a ended: an evicted Pod without an owner does not come back",
             ],
-            "delete all that was created",
+            "delete everything that it created",
         ),
         (
             [workload(replicas=3), workload(DAEMONSETS), workload(JOBS, parallelism=2)],
@@ -99,7 +99,7 @@ def test_workloads_are_accepted_and_removed_with_their_pods(resource: Resource) 
                 "wait until its Pods are Ready, for at most 60 s",
                 "delete these Pods, all at the same time",
             ],
-            "delete all that was created, with the Pods that replaced the ended ones",
+            "delete everything that it created, with the Pods that replaced the ended ones",
         ),
     ],
 )
@@ -112,7 +112,11 @@ def test_the_plan_says_what_is_done_and_what_does_not_come_back(
 @pytest.mark.parametrize(
     ("manifests", "around", "found"),
     [
-        ([workload()], {SERVICES: [there("front", WEB)]}, ["Service front, which is there, would send requests to"]),
+        (
+            [workload()],
+            {SERVICES: [there("front", WEB)]},
+            ["Service front, which already exists, would send requests to"],
+        ),
         ([manifest(PODS, "a", labels=WEB)], {SERVICES: [there("front", WEB)]}, ["Service front"]),
         ([workload()], {SERVICES: [there("front", {"app": "other"}), there("none")]}, []),
         ([manifest(PODS, "a", labels=WEB)], {REPLICASETS: [there("rs", {"matchLabels": WEB})]}, ["ReplicaSet rs"]),
@@ -123,7 +127,7 @@ def test_the_plan_says_what_is_done_and_what_does_not_come_back(
         (
             [stateful()],
             {PERSISTENTVOLUMECLAIMS: [there(f"{each}-0") for each in ("data-web", "logs-web", "data-db")]},
-            ["StatefulSet web would take PersistentVolumeClaim data-web-0, logs-web-0, which is there"],
+            ["StatefulSet web would use PersistentVolumeClaim data-web-0, logs-web-0, which already exists"],
         ),
         ([stateful()], {PERSISTENTVOLUMECLAIMS: [there("data-web-x"), there("data-web-0-a"), there("data-web")]}, []),
         ([workload()], {PERSISTENTVOLUMECLAIMS: [there("data-web-0")]}, []),
@@ -140,9 +144,9 @@ def test_what_would_mix_with_pods_that_are_there_is_found(
 def test_the_plan_says_what_becomes_of_the_claims_of_a_stateful_set() -> None:
     _, restored = planned([stateful(), workload()], delete=False, timeout=60.0)
     assert restored == (
-        "delete all that was created, with the Pods that replaced the ended ones",
-        "delete the claims of StatefulSet web: their volumes go or stay as the reclaim policy of their StorageClass "
-        "has it",
+        "delete everything that it created, with the Pods that replaced the ended ones",
+        "delete the claims of StatefulSet web: whether their volumes are kept depends on the reclaim policy of their "
+        "StorageClass",
     )
 
 

@@ -117,7 +117,7 @@ def test_each_kind_has_its_strip_and_what_lasts_is_a_line_each() -> None:
     lanes = read(page).lanes
     assert {"fresh requests", "WebSockets"} <= set(lanes) and "2 websocket: closed with a close frame" in page
     assert page.count("carried on elsewhere, ") == 2 and page.count(", 4 messages echoed") == 3
-    assert "carried on elsewhere by their clients" in page
+    assert "continued elsewhere by their clients" in page
     assert "carried on elsewhere" not in html_page([first])
 
 

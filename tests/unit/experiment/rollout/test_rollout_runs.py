@@ -271,8 +271,8 @@ def test_an_experiment_in_which_nobody_answered_says_that_nothing_was_disrupted(
         (("--max-p99", "fast"), "'fast' is not a time"),
         (("--max-p99", "websocket=1s"), "kinds: fresh, keep-alive, slow, tcp, http2"),
         (("--runs", "0"), "0 is too few: give a whole number of runs from 1 to 1000"),
-        (("--find-safe", "--runs", "3"), "its number of runs is --confirm"),
-        (("--find-safe", "--max-lost", "0"), "--find-safe does not take --runs, --max-lost and --max-p99"),
+        (("--find-safe", "--runs", "3"), "set the number of its runs with --confirm"),
+        (("--find-safe", "--max-lost", "0"), "--find-safe does not work with --runs, --max-lost and --max-p99"),
     ],
 )
 def test_limits_that_are_none_are_refused(arguments: tuple[str, ...], words: str) -> None:

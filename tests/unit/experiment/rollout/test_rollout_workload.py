@@ -97,13 +97,15 @@ def test_what_does_not_say_which_is_refused_with_those_that_there_are(
 def test_manifests_without_any_say_so(tmp_path: Path) -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone", "labels": WEB},
            "spec": {"containers": [{"name": "c", "image": "busybox:1.36"}]}}  # fmt: skip
-    with pytest.raises(UserError, match="the manifests hold no Deployment, StatefulSet, DaemonSet or ReplicaSet"):
+    with pytest.raises(UserError, match="the manifests have no Deployment, StatefulSet, DaemonSet or ReplicaSet"):
         find_target(loaded(tmp_path, pod, service("shop", WEB)), RolloutOptions())
 
 
 def test_two_of_one_name_are_told_apart_by_their_kind_and_only_one_gets_the_advice(tmp_path: Path) -> None:
     manifests = loaded(tmp_path, workload("web", WEB), workload("web", WORKER, "StatefulSet"), service("shop", WEB))
-    with pytest.raises(UserError, match="several are called so: deployment/web in namespace default, statefulset/web"):
+    with pytest.raises(
+        UserError, match="--workload web is ambiguous: deployment/web in namespace default, statefulset/web"
+    ):
         find_target(manifests, RolloutOptions(workload="web"))
     target = find_target(manifests, RolloutOptions(workload="deploy/web"))
     changed = with_advice(manifests, target.workload.obj, {"spec": {"replicas": 7}})

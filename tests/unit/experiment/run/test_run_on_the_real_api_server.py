@@ -138,7 +138,7 @@ def test_a_finalizer_that_nobody_removes_is_named(run, monkeypatch):
     with pytest.raises(WorldError) as error:
         run(text, replace(OPTIONS, timeout=0.5))
     assert "default/web is still there 0.5 s after the DELETE" in str(error.value)
-    assert "example.com/hold: the controller of example.com that put it there" in str(error.value)
+    assert "example.com/hold: the controller of example.com that added it" in str(error.value)
 
 
 def test_what_only_the_api_server_knows_is_told_with_its_place(run):

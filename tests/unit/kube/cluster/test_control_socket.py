@@ -245,7 +245,7 @@ def test_a_name_that_is_being_started_is_waited_for_and_then_refused(
 ) -> None:
     monkeypatch.setattr(control, "CLAIM_SECONDS", 0.1)
     with claim("one") as first:
-        with pytest.raises(ControlError, match="just starting or ending"):
+        with pytest.raises(ControlError, match="is starting or stopping"):
             ControlClient("one").connect()
         with pytest.raises(AlreadyRunning, match=r"starting or ending a cluster named 'one' for 0.1 s"):
             claim("one")

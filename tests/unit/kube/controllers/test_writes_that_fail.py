@@ -348,7 +348,7 @@ def test_a_daemon_pod_that_ends_is_replaced_later_each_time(phase: str, kind: st
             and " on node n1, will try" in found[0][2]
         )
         why = recorder.records[0]["facts"]
-        assert why["why"] == f"it has ended ({phase}), and DaemonSet web makes it anew"
+        assert why["why"] == f"it has ended ({phase}), and DaemonSet web creates it again"
         assert (why["node"], why["step"]) == ("n1", "")
 
     run(DAEMONSETS, test)

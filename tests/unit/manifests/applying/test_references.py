@@ -39,7 +39,7 @@ def test_a_reference_names_kinds_as_kubectl_does(
     ("reference", "text"),
     [
         ("deploymnet/web", "unknown kind 'deploymnet': did you mean deployment?"),
-        ("pod/", "names nothing"),
+        ("pod/", "has no name"),
         ({"kind": "Pod"}, "needs apiVersion, kind and metadata.name"),
         ({"apiVersion": "v9", "kind": "Pod", "metadata": {"name": "web"}}, "serves no kind Pod in v9"),
     ],

@@ -188,7 +188,7 @@ async def test_a_receiver_that_sends_elsewhere_is_not_followed(monkeypatch):
         receiver.answer = 307
         sender.ended(samples()["graceful"][0])
         await until(lambda: notes, "it is told")
-        assert "it answers 307 and sends elsewhere" in notes[0]
+        assert "it answers 307, a redirect" in notes[0]
         assert sender.delivered()["sent"] == 0
 
 

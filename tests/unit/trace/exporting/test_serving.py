@@ -137,7 +137,7 @@ async def test_of_two_with_one_lease_one_follows_and_the_other_takes_over_at_onc
         await until(lambda: first.follower or second.follower, "one holds the lease")
         leads, waits = (first, second) if first.follower else (second, first)
         assert waits.follower is None
-        assert (await waits.get("/readyz")) == (200, "ok: waits for the lease\n")
+        assert (await waits.get("/readyz")) == (200, "ok: waiting for the lease\n")
         assert "lastcall_leader 0.0" in (await waits.get("/metrics"))[1]
         leads.serving.end()
         await tasks[(first, second).index(leads)]
@@ -188,4 +188,4 @@ async def test_an_address_that_others_reach_is_told():
     process = Process(FakeAPI(World()), listen=parse_listen("0.0.0.0:0"))
     async with running(process):
         await until(lambda: len(process.notes) == 2)
-    assert "whoever reaches it may read the metrics" in process.notes[1]
+    assert "everybody who reaches it can read the metrics" in process.notes[1]

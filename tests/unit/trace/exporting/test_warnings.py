@@ -74,14 +74,14 @@ def test_a_long_story_loses_its_middle_and_not_its_fix(ending_of, container):
 def test_a_finding_without_advice_has_the_general_fix(ending_of, container):
     finding = Finding("killed", "problem", "app still ran.", "app")
     (event,) = warnings_of(ending_of(container(**KILLED), findings=(finding,)), STAMP)
-    assert event["message"] == "app still ran. fix: A quicker end, or a longer terminationGracePeriodSeconds."
+    assert event["message"] == "app still ran. fix: End faster, or raise terminationGracePeriodSeconds."
 
 
 def test_a_probe_that_restarted_it_before_does_not_explain_the_kill_at_its_end(ending_of, container):
     probe = Finding("livenessProbeKilled", "problem", "a probe failed.", "app", "Correct the probe.")
     killed = Finding("killed", "problem", "app still ran.", "app")
     (event,) = warnings_of(ending_of(container(**KILLED), findings=(probe, killed)), STAMP)
-    assert event["message"].startswith("app still ran. fix: A quicker end")
+    assert event["message"].startswith("app still ran. fix: End faster")
     by_probe = container(**{**KILLED, "ended_by": "livenessProbe"})
     (event,) = warnings_of(ending_of(by_probe, findings=(probe, killed)), STAMP)
     assert "fix: Correct the probe." in event["message"]

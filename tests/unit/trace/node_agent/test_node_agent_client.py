@@ -390,5 +390,5 @@ async def test_what_is_not_understood_ends_the_agent_and_not_the_client() -> Non
         client.agents.pod(POD)
         cluster.out.put_nowait(b"\x01not JSON\n")
         await until(lambda: client.notes, "why there is none")
-    assert "what it says is not understood" in client.notes[0]
+    assert "its answer cannot be read" in client.notes[0]
     await client.agents.close()

@@ -70,7 +70,7 @@ def has_rules(schema: object) -> bool:
 
 
 def served_resources(definition: Object) -> list[Resource]:
-    """Its served versions as plain resources, the stored one first: enough for callers that only ask the API."""
+    """Return its served versions as plain resources, the stored one first: enough for callers that only ask the API."""
     spec = definition["spec"]
     names = spec["names"]
     versions = sorted((each for each in spec["versions"] if each.get("served")), key=lambda each: not each["storage"])
@@ -128,7 +128,8 @@ def _warning(definition: Object, version: Object) -> str:
 
 
 def versions_stored_first(definition: Object) -> list[str]:
-    """What a new definition's `status.storedVersions` says. (customresourcedefinition/strategy.go:PrepareForCreate)"""
+    """Return what a new definition's `status.storedVersions` says.
+    (customresourcedefinition/strategy.go:PrepareForCreate)"""
     versions = (definition.get("spec") or {}).get("versions") or ()
     return [each.get("name") or "" for each in versions if each.get("storage")][:1]
 

@@ -100,7 +100,8 @@ def _drop_alpha_status(status: Object) -> None:
 
 
 def dropped_fields(resource: Resource, obj: Object, gates: FeatureGates) -> list[str]:
-    """Paths (`spec.containers[0].lifecycle.preStop.sleep`) of what `drop_disabled_fields` takes from a new object."""
+    """Return the paths (`spec.containers[0].lifecycle.preStop.sleep`) that `drop_disabled_fields` removes from a new
+    object."""
     spec = pod_spec_of(resource, obj)
     if spec is None:
         return []

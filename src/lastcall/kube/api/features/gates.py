@@ -69,18 +69,18 @@ class FeatureGates:
 
     @property
     def minor(self) -> int:
-        """36 of 1.36."""
+        """Return 36 for 1.36."""
         return _minor(self.version)
 
     def enabled(self, name: str) -> bool:
-        """Raises KeyError for a name that is not in `GATES`."""
+        """Return True if the gate is on. Raises KeyError for a name that is not in `GATES`."""
         gate = GATES[name]
         default = gate.on is not None and self.minor >= gate.on
         return self.settings.get(name, default)
 
 
 def parse_feature_gates(texts: Iterable[str]) -> dict[str, bool]:
-    """`["A=true,B=false", …]` as a dictionary; a later setting wins. Raises FeatureGateError."""
+    """Parse `["A=true,B=false", …]` to a dictionary; a later setting wins. Raises FeatureGateError."""
     settings: dict[str, bool] = {}
     for pair in (pair.strip() for text in texts for pair in text.split(",")):
         if not pair:
@@ -98,7 +98,7 @@ def parse_feature_gates(texts: Iterable[str]) -> dict[str, bool]:
 
 
 def feature_gates(version: str, settings: Mapping[str, bool]) -> FeatureGates:
-    """The gates of a Kubernetes version, checked against it. Raises FeatureGateError."""
+    """Return the gates of a Kubernetes version, checked against it. Raises FeatureGateError."""
     minor = _minor(version)
     for name, value in settings.items():
         gate = GATES.get(name)

@@ -121,7 +121,7 @@ def _check_operations(patch: Any) -> None:
 
 
 def strategic_merge_patch(resource: Resource, doc: Object, patch: Any) -> Object:
-    """Kubernetes's own merge, with the merge keys of the schema.
+    """Merge as Kubernetes does, with the merge keys of the schema.
 
     Raises StatusError: 400 for a patch that is not an object, 500 for a wrong directive or a missing merge key.
     """

@@ -12,7 +12,7 @@ HANDLERS = ("exec", "httpGet", "sleep")
 
 
 def handler_name(handler: LifecycleHandler) -> str:
-    """`exec`, `httpGet`, `sleep`, or what else is set."""
+    """Return `exec`, `httpGet`, `sleep`, or what else is set."""
     for name in HANDLERS:
         if handler.get(name) is not None:
             return name
@@ -20,7 +20,7 @@ def handler_name(handler: LifecycleHandler) -> str:
 
 
 def handler_detail(handler: LifecycleHandler) -> str:
-    """What a hook does, for records."""
+    """Return what a hook does, for records."""
     name = handler_name(handler)
     if name == "exec":
         return " ".join((handler.get("exec") or {}).get("command") or [])

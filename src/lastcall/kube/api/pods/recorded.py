@@ -16,7 +16,7 @@ _HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
 
 
 def containers_of(spec: Object) -> "Iterable[tuple[ContainerKind, Object]]":
-    """(kind, container) of every container of a Pod's spec."""
+    """Return (kind, container) of every container of a Pod's spec."""
     for container in spec.get("initContainers") or []:
         yield ("sidecar" if container.get("restartPolicy") == "Always" else "init"), container
     for container in spec.get("containers") or []:
@@ -26,13 +26,13 @@ def containers_of(spec: Object) -> "Iterable[tuple[ContainerKind, Object]]":
 
 
 def pre_stop_of(container: Object) -> str:
-    """The handler of its preStop hook, "" without one."""
+    """Return the handler of its preStop hook, "" without one."""
     pre_stop = (container.get("lifecycle") or {}).get("preStop") or {}
     return next((handler for handler in _HANDLERS if handler in pre_stop), "")
 
 
 def restart_rules_of(container: Object) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """(operator, exit codes) of each rule that restarts.
+    """Return (operator, exit codes) of each rule that restarts.
 
     They count only beside a policy of the container's own (`kube/api/pods/restart_rules.py`).
     """
@@ -47,7 +47,7 @@ def restart_rules_of(container: Object) -> tuple[tuple[str, tuple[int, ...]], ..
 
 
 def container_facts(pod: Object) -> "list[ContainerOfPod]":
-    """What a PodCreated record says of a Pod's containers, for a story without the object."""
+    """Return what a PodCreated record says of a Pod's containers, for a story without the object."""
     told: list[ContainerOfPod] = []
     for kind, container in containers_of(pod.get("spec") or {}):
         each: ContainerOfPod = {"name": container.get("name") or "", "kind": kind, "preStop": pre_stop_of(container)}
@@ -62,7 +62,8 @@ _LONGEST_MESSAGE = 500
 
 
 def status_problems(status: Object) -> "StartProblems":
-    """What a Pod's status says keeps it from starting: `waiting` and `unschedulable` of PodStatusWritten, if any."""
+    """Return what a Pod's status says keeps it from starting: `waiting` and `unschedulable` of PodStatusWritten, if
+    any."""
     waiting: list[Waiting] = [
         {
             "container": container.get("name"),

@@ -18,7 +18,7 @@ _VOLUME_SECRETS = ("secretRef", "nodePublishSecretRef", "nodeStageSecretRef", "n
 
 
 def secrets_of(pod: Object) -> Iterator[str]:
-    """The names of the Secrets in the Pod's namespace that it names."""
+    """Yield the names of the Secrets in the Pod's namespace that it names."""
     spec = pod["spec"]
     yield from (each.get("name") or "" for each in spec.get("imagePullSecrets") or ())
     yield from _of_containers(spec, "secretKeyRef", "secretRef")
@@ -35,7 +35,7 @@ def secrets_of(pod: Object) -> Iterator[str]:
 
 
 def configmaps_of(pod: Object) -> Iterator[str]:
-    """The names of the ConfigMaps in the Pod's namespace that it names."""
+    """Yield the names of the ConfigMaps in the Pod's namespace that it names."""
     spec = pod["spec"]
     yield from _of_containers(spec, "configMapKeyRef", "configMapRef")
     for volume in spec.get("volumes") or ():
@@ -45,7 +45,7 @@ def configmaps_of(pod: Object) -> Iterator[str]:
 
 
 def claims_of(pod: Object) -> Iterator[str]:
-    """The names of its PersistentVolumeClaims, those that are made for it included."""
+    """Return the names of its PersistentVolumeClaims, those that are made for it included."""
     return (use.claim for use in claims_used_by(pod))
 
 

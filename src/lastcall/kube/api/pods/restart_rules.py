@@ -24,7 +24,7 @@ def matching_rule(container: AnyObject, exit_code: int) -> Object | None:
 
 
 def restarts_by_rule(container: AnyObject, exit_code: int) -> bool:
-    """Whether it is one of the container's own rules that starts it again after this exit, or all containers."""
+    """Return whether it is one of the container's own rules that starts it again after this exit, or all containers."""
     return (matching_rule(container, exit_code) or {}).get("action") in ("Restart", RESTART_ALL)
 
 

@@ -29,7 +29,7 @@ def all_containers(pod: AnyObject, *, ephemeral: bool = True) -> Iterator[tuple[
 
 
 def is_restartable_init(container: AnyObject) -> bool:
-    """True for a sidecar: an init container with restartPolicy Always. (`podutil.IsRestartableInitContainer`)"""
+    """Return True for a sidecar: an init container with restartPolicy Always. (`podutil.IsRestartableInitContainer`)"""
     return container.get("restartPolicy") == "Always"
 
 
@@ -84,7 +84,7 @@ def get_condition(status: AnyObject, condition_type: str) -> Object | None: ...
 
 
 def get_condition(status: AnyObject, condition_type: str) -> Any:
-    """The entry of `status.conditions` with this type."""
+    """Return the entry of `status.conditions` with this type."""
     condition: Object
     for condition in status.get("conditions") or ():
         if condition.get("type") == condition_type:

@@ -50,7 +50,7 @@ def is_extended(name: str) -> bool:
 
 
 def concerns(resource: Resource, name: str) -> bool:
-    """Whether objects of this kind use the quota's resource `name`. (`MatchingResources`)"""
+    """Return whether objects of this kind use the quota's resource `name`. (`MatchingResources`)"""
     if resource == PODS:
         if name in POD_RESOURCES or name.startswith(("hugepages-", "requests.hugepages-")):
             return True
@@ -67,7 +67,7 @@ def concerns(resource: Resource, name: str) -> bool:
 
 
 def concerned(resource: Resource, names: Iterable[str]) -> list[str]:
-    """In order."""
+    """Return, in order, the quota's resources that objects of this kind use."""
     return sorted(name for name in names if concerns(resource, name))
 
 
@@ -78,7 +78,7 @@ def matches(quota: Object, resource: Resource, obj: Object) -> bool:
 
 
 def in_scope(quota: Object, resource: Resource, obj: Object) -> bool:
-    """Only Pods can be of a scope."""
+    """Return True if the object is in the scope; only Pods can be."""
     spec = quota.get("spec") or {}
     if not spec.get("scopes") and not spec.get("scopeSelector"):
         return True
@@ -86,7 +86,7 @@ def in_scope(quota: Object, resource: Resource, obj: Object) -> bool:
 
 
 def usage(resource: Resource, obj: Object, now: datetime) -> Resources:
-    """What one object uses of everything that could be limited. (`Usage`)"""
+    """Return what one object uses of everything that could be limited. (`Usage`)"""
     if resource == PODS:
         return pod_usage(obj, now)
     if resource == SERVICES:
@@ -174,7 +174,7 @@ def _claimed(claim: Object) -> Quantity | None:
 
 
 def unspecified(pod: Object, names: Iterable[str]) -> str:
-    """`must specify cpu for: a,b; memory for: b`: what a quota of these names wants said, or "". (`Constraints`)
+    """Return `must specify cpu for: a,b; memory for: b`: what a quota of these names wants said, or "". (`Constraints`)
 
     Resources of the Pod as a whole say it for all of its containers.
     """

@@ -32,12 +32,12 @@ def _served() -> dict[tuple[str, str], Resource]:
 
 
 def resource_for(api_version: str, kind: str) -> Resource | None:
-    """The served resource of this apiVersion and kind."""
+    """Return the served resource of this apiVersion and kind."""
     return _served().get((api_version, kind))
 
 
 def known_kind(api_version: str, kind: str) -> bool:
-    """True for every kind of Kubernetes, served or not."""
+    """Return True for every kind of Kubernetes, served or not."""
     return f"{api_version}/{kind}" in known_types()
 
 
@@ -53,7 +53,7 @@ class DecodeError(ValueError):
 
 
 def check_fields(resource: Resource, obj: Object) -> list[str]:
-    """The problems strict decoding would find: `unknown field "spec.foo"`, in document order.
+    """Return the problems strict decoding would find: `unknown field "spec.foo"`, in document order.
 
     Raises `DecodeError` for a value of the wrong type, which no decoding accepts.
     """

@@ -102,7 +102,7 @@ def struct(name: str) -> Struct:
 
 @cache
 def struct_for(resource: Resource) -> Struct:
-    """The type of a resource's objects."""
+    """Return the type of a resource's objects."""
     return struct(_data()["gvk"][f"{resource.api_version}/{resource.kind}"])
 
 
@@ -124,7 +124,7 @@ def _zero(field: Field) -> Any:
 
 
 def known_types() -> Mapping[str, str]:
-    """`apiVersion/kind` of every kind of Kubernetes, and the name of its type."""
+    """Return `apiVersion/kind` of every kind of Kubernetes, and the name of its type."""
     return cast(Mapping[str, str], _data()["gvk"])
 
 

@@ -37,7 +37,7 @@ def _terminated_text(terminated: Object) -> str:
 
 
 def pod_summary(pod: Object) -> tuple[str, int, int, int]:
-    """What `kubectl get` has under STATUS (but not Terminating), the two numbers under READY, and RESTARTS."""
+    """Return what `kubectl get` has under STATUS (but not Terminating), the two numbers under READY, and RESTARTS."""
     reason, ready, total, restarts = _summary(pod, pod.get("spec") or {}, pod.get("status") or {})
     return reason, ready, total, restarts.count
 

@@ -96,7 +96,7 @@ def job(obj: Object, now: datetime) -> list[Any]:
 
 
 def job_status(obj: Object) -> str:
-    """The first of the conditions that holds; a Job under way is Running, or Terminating."""
+    """Return the first of the conditions that holds; a Job under way is Running, or Terminating."""
     status = obj.get("status") or {}
     for kind in ("Complete", "Failed"):
         if _holds(status, kind):

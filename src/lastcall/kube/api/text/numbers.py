@@ -79,7 +79,8 @@ def percent_of(value: str) -> int:
 
 
 def scaled(value: int | str | None, total: int, *, up: bool) -> int:
-    """A count, or a percentage of `total` rounded up or down; at most 2^31-1. (`GetScaledValueFromIntOrPercent`)"""
+    """Return a count, or a percentage of `total` rounded up or down; at most 2^31-1.
+    (`GetScaledValueFromIntOrPercent`)"""
     if not isinstance(value, str):
         return value or 0
     share = percent_of(value) * total

@@ -72,7 +72,7 @@ def unix_time(text: str) -> tuple[int, int]:
 
 
 def parse_rfc3339(text: str | None) -> datetime:
-    """Aware UTC time of an RFC 3339 text, the nearest that there is for a year outside 1 to 9999.
+    """Return the aware UTC time of an RFC 3339 text, the nearest possible for a year outside 1 to 9999.
 
     No time is the first one, as in Go. Raises ValueError for an invalid time.
     """

@@ -51,7 +51,8 @@ def implicit_tag(text: str) -> str:
 
 
 def resolve(tag: str, text: str, *, plain: bool) -> Any:
-    """The value of a scalar whose explicit tag is `tag` ("" for none); `plain`: without quotes. Raises ScalarError."""
+    """Return the value of a scalar whose explicit tag is `tag` ("" for none); `plain`: without quotes. Raises
+    ScalarError."""
     if not tag:
         if not plain or (text and text[0] not in _HINTS):
             return text
@@ -139,7 +140,7 @@ def as_json(value: Any) -> Any:
 
 
 def key_text(key: Any) -> str | None:
-    """A key as JSON has it; None for one that cannot be a key there."""
+    """Return a key as JSON has it; None for one that cannot be a key there."""
     if isinstance(key, str):
         return key
     if isinstance(key, bool):

@@ -59,7 +59,7 @@ def check(resource: Resource, obj: Object, limit_ranges: Iterable[Object]) -> No
 
 
 def pod_problems(limit_range: Object, pod: Object) -> Iterator[str]:
-    """(`PodValidateLimitFunc`)"""
+    """Yield what breaks the limits. (`PodValidateLimitFunc`)"""
     spec = pod["spec"]
     for item in (limit_range.get("spec") or {}).get("limits") or ():
         if item.get("type") == "Container":

@@ -132,7 +132,7 @@ class ClusterCA:
 
 
 def new_key_pem() -> bytes:
-    """A fresh EC P-256 private key, PKCS#8 PEM."""
+    """Return a fresh EC P-256 private key, PKCS#8 PEM."""
     return _key_pem(_new_key())
 
 

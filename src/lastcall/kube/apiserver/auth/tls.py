@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 
 def server_context(certificate: bytes, key: bytes, *, client_ca: bytes = b"") -> ssl.SSLContext:
-    """TLS 1.2 or later with HTTP/1.1. With `client_ca` a client certificate is asked for, verified, and optional."""
+    """Return a context of TLS 1.2 or later with HTTP/1.1. With `client_ca` it requests an optional client certificate
+    and verifies it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -33,7 +34,7 @@ def client_context(ca: bytes, certificate: bytes = b"", key: bytes = b"") -> ssl
 
 
 def with_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """It presents this certificate from now on."""
+    """Make the context present this certificate from now on."""
     _load_chain(context, certificate, key)
 
 

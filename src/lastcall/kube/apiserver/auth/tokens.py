@@ -63,7 +63,8 @@ class TokenIssuer:
 
     @cached_property
     def private_key(self) -> "ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey":
-        """Raises ValueError when it is not an EC P-256 or RSA private key in PEM, without a passphrase."""
+        """Return the key. Raises ValueError when it is not an EC P-256 or RSA private key in PEM, without a
+        passphrase."""
         # late: in the thread of `prepare`
         from cryptography.hazmat.primitives.asymmetric import ec, rsa
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -80,12 +81,12 @@ class TokenIssuer:
 
     @property
     def algorithm(self) -> str:
-        """(jwt.go:signerFromRSAPrivateKey, signerFromECDSAPrivateKey)"""
+        """Return the name of the signature's algorithm. (jwt.go:signerFromRSAPrivateKey, signerFromECDSAPrivateKey)"""
         return "ES256" if hasattr(self.private_key, "curve") else "RS256"
 
     @cached_property
     def key_id(self) -> str:
-        """As Kubernetes derives it: the SHA-256 of the public key's DER."""
+        """Return the id as Kubernetes derives it: the SHA-256 of the public key's DER."""
         # late: in the thread of `prepare`
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -101,7 +102,8 @@ class TokenIssuer:
         bound: tuple[str, Object] | None = None,
         node: Object | None = None,
     ) -> str:
-        """A token for `service_account`. `bound` is (kind, object) of `BOUND_KINDS`; `node` is where a bound Pod runs.
+        """Return a token for `service_account`. `bound` is (kind, object) of `BOUND_KINDS`; `node` is where a bound
+        Pod runs.
 
         A token of a `kube-api-access-*` volume for this API server is good for a year, so that a client that never
         reloads it goes on working; `warnafter` says when it should have been replaced.
@@ -136,7 +138,7 @@ class TokenIssuer:
         return jwt.encode(claims, self.private_key, algorithm=self.algorithm, headers={"kid": self.key_id})
 
     def claims(self, token: str) -> Object | None:
-        """The claims of a token that this issuer signed for itself and that has not expired, else None."""
+        """Return the claims of a token that this issuer signed for itself and that has not expired, else None."""
         # A good signature stays good, and checking it is most of the work; everything else is judged each time.
         digest = hashlib.sha256(token.encode()).digest()
         claims = self.verified.get(digest)
@@ -169,7 +171,7 @@ class TokenIssuer:
         return claims
 
     def jwks(self) -> Object:
-        """The public key as a JSON Web Key Set."""
+        """Return the public key as a JSON Web Key Set."""
         numbers: Any = self.private_key.public_key().public_numbers()
         if self.algorithm == "ES256":
             shown = {
@@ -186,7 +188,7 @@ class TokenIssuer:
         return {"keys": [{"use": "sig", **shown}]}
 
     def configuration(self, address: str) -> Object:
-        """The OpenID discovery document; `address` is `host:port` of this server as the client knows it."""
+        """Return the OpenID discovery document; `address` is `host:port` of this server as the client knows it."""
         return {
             "issuer": self.issuer,
             "jwks_uri": f"https://{address}/openid/v1/jwks",

@@ -43,7 +43,7 @@ def problem_of(verify_code: int) -> Problem:
 
 
 def server_sentence(problem: Problem, reason: str, seen: Certificate | None, host: str, now: datetime) -> str:
-    """What is wrong with the server's certificate, and the fix. `reason` is OpenSSL's."""
+    """Return what is wrong with the server's certificate, and the fix. `reason` is OpenSSL's."""
     if problem == "expired":
         when = f" at {_time(seen.ends)}, {told_span(now - seen.ends)} ago by this machine's clock" if seen else ""
         fix = "renew it (kubeadm certs renew apiserver), or set this machine's clock"
@@ -70,7 +70,7 @@ def server_sentence(problem: Problem, reason: str, seen: Certificate | None, hos
 
 
 def client_sentence(certificate: Certificate | None, now: datetime) -> str:
-    """Why a client certificate proves nothing, "" if its time does not say."""
+    """Return why a client certificate proves nothing, "" if its time does not say."""
     if certificate is None:
         return ""
     if now > certificate.ends:
@@ -82,7 +82,7 @@ def client_sentence(certificate: Certificate | None, now: datetime) -> str:
 
 
 def token_sentence(token: str, now: datetime) -> str:
-    """Why a token that is a JWT proves nothing, "" if its time does not say. Its signature is not looked at."""
+    """Return why a token that is a JWT proves nothing, "" if its time does not say. Its signature is not looked at."""
     try:
         part = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
@@ -95,7 +95,7 @@ def token_sentence(token: str, now: datetime) -> str:
 
 
 def told_span(span: timedelta) -> str:
-    """`3 d 4 h`, `1 h 2 min`, `5 s`: the two greatest units."""
+    """Return `3 d 4 h`, `1 h 2 min`, `5 s`: the two greatest units."""
     seconds = round(abs(span.total_seconds()))
     units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
     found: list[str] = []

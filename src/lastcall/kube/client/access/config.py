@@ -39,7 +39,7 @@ class Impersonation:
     extra: tuple[tuple[str, str], ...] = ()
 
     def headers(self) -> list[tuple[str, str]]:
-        """(round_trippers.go:impersonatingRoundTripper)"""
+        """Return the headers of impersonation. (round_trippers.go:impersonatingRoundTripper)"""
         if not self.user:
             return []
         found = [("Impersonate-User", self.user)]
@@ -79,7 +79,7 @@ class ClientConfig:
     disable_compression: bool = False
 
     def proves(self) -> str:
-        """How the user is proved, in words; "" for an anonymous one."""
+        """Return how the user is proved, in words; "" for an anonymous one."""
         ways = (
             (self.token_file, f"the token in {self.token_file}"),
             (self.token, "a token"),

@@ -46,11 +46,11 @@ class Patience:
         self._since: float | None = None
 
     def begin(self) -> None:
-        """The server has answered once: it is worth waiting for."""
+        """Note that the server has answered once: it is worth waiting for."""
         self._begun = True
 
     async def send(self, method: str, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Raises what the last attempt raised."""
+        """Send until it succeeds or patience ends. Raises what the last attempt raised."""
         count = 0
         began = monotonic(self._world.clock)
         while True:

@@ -47,7 +47,7 @@ class Right:
 
     @property
     def words(self) -> str:
-        """`list pods in the namespace shop`, `get /metrics`."""
+        """Return `list pods in the namespace shop`, `get /metrics`."""
         if self.path:
             return f"{self.verb} {self.path}"
         what = f"{self.verb} {self._kind}" + (f" {self.name}" if self.name else "")
@@ -61,7 +61,7 @@ class Right:
 
 
 def missing_right(status: Mapping[str, Any]) -> Right | None:
-    """What a Status says that its user may not do; None if it is about something else."""
+    """Return what a Status says that its user may not do; None if it is about something else."""
     message, details = status.get("message"), status.get("details") or {}
     if not isinstance(message, str) or status.get("code") != 403:
         return None
@@ -77,7 +77,7 @@ def missing_right(status: Mapping[str, Any]) -> Right | None:
 
 
 def impersonation_rights(user: str, asked: Impersonation) -> list[Right]:
-    """What `user` needs to act as somebody else. The server says it in words that kubectl cannot give since 1.35
+    """Return what `user` needs to act as somebody else. The server says it in words that kubectl cannot give since 1.35
     (`impersonate-on:user-info:get`); the right `impersonate` on each of them is enough in every version.
 
     (apiserver pkg/endpoints/filters/impersonation)
@@ -99,7 +99,7 @@ def is_about_impersonation(right: Right) -> bool:
 
 
 def commands_for(rights: Iterable[Right]) -> list[str]:
-    """Commands that give the rights and nothing else, as few as kubectl needs; each a line for a shell.
+    """Return commands that grant the permissions and nothing else, as few as kubectl needs; each a line for a shell.
 
     An anonymous user is given nothing: anybody would have it. Neither are names that are not those of Kubernetes.
     """

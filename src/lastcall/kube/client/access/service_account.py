@@ -56,14 +56,14 @@ class AccountCredentials:
         self._lock = asyncio.Lock()
 
     async def proof(self) -> Proof:
-        """For the next request. Raises CredentialsFailed."""
+        """Return the proof for the next request. Raises CredentialsFailed."""
         async with self._lock:
             if self._proof is None or self._wall() >= self._renew_at:
                 self._proof = await self._made()
             return self._proof
 
     async def refused(self, proof: Proof) -> bool:
-        """The server answered 401 to `proof`: another one is asked for with the next request."""
+        """Note that the server answered 401 to `proof`: the next request gets another one."""
         if proof is self._proof:
             self._proof = None
         return True

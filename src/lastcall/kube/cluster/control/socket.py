@@ -90,19 +90,19 @@ def hello() -> Fields:
 
 
 def encode(message: Fields) -> bytes:
-    """One line."""
+    """Return one line."""
     return (
         json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace") + b"\n"
     )
 
 
 def record_message(record: Record) -> Fields:
-    """A record as the socket carries it."""
+    """Return a record as the socket carries it."""
     return {"record": {field: getattr(record, field) for field in Record.__slots__}}
 
 
 def read_record(message: Fields) -> Record:
-    """The record of a message. Fields that this version does not know are left out."""
+    """Return the record of a message. Fields that this version does not know are left out."""
     fields = message["record"]
     return Record(**{field: fields[field] for field in Record.__slots__ if field in fields})
 
@@ -142,14 +142,14 @@ class Connection:
                 if answer.get("end"):
                     return
         if verb != "stop":
-            raise ControlError(f"cluster {self.name!r} ended while it was asked for its {verb}")
+            raise ControlError(f"cluster {self.name!r} ended before it answered about its {verb}")
 
     def send(self, message: Message) -> None:
         """Send a request. Raises ControlError when front is gone."""
         try:
             self.socket.sendall(encode(message.to_wire()))
         except OSError as error:
-            raise ControlError(f"cluster {self.name!r} ended meanwhile") from error
+            raise ControlError(f"cluster {self.name!r} has just ended") from error
 
     def check_protocol(self, verb: str) -> None:
         """Raises NewerVersion when this lastcall cannot understand front's answers to `verb`."""
@@ -160,8 +160,8 @@ class Connection:
             if isinstance(theirs, int) and theirs > ours and (what == "protocol" or verb == "records"):
                 raise NewerVersion(
                     f"cluster {self.name!r} was started by lastcall {self.greeting.get('lastcall')}, whose {what} "
-                    f"version is {theirs}; this lastcall {__version__} knows {ours}: use that one, or end the cluster "
-                    f"(lastcall down {self.name})"
+                    f"version is {theirs}; this lastcall {__version__} knows {ours}: use that version, or stop the "
+                    f"cluster (lastcall down {self.name})"
                 )
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class ControlClient:
         self.name = name
 
     def connect(self, timeout: float = ANSWER_SECONDS) -> Connection:
-        """A connection. What a killed front left is cleared on the way.
+        """Return a connection. What a killed front left is cleared on the way.
 
         Raises NotRunning; ControlError while the cluster starts or ends, or when front is silent for `timeout` seconds;
         ClusterUsageError for an invalid name; DirectoryError.
@@ -215,7 +215,9 @@ class ControlClient:
             except BaseException as error:
                 sock.close()
                 if isinstance(error, TimeoutError | BlockingIOError):
-                    raise ControlError(f"cluster {self.name!r} takes no connection: is its front stopped?") from error
+                    raise ControlError(
+                        f"cluster {self.name!r} accepts no connection: its front process may be stopped"
+                    ) from error
                 raise
             if peer(sock)[1] != os.geteuid():
                 sock.close()
@@ -232,10 +234,10 @@ class ControlClient:
         if again is None:
             return NotRunning(_not_running(self.name))
         with again:
-            return ControlError(f"cluster {self.name!r} is just starting or ending: try again in a moment")
+            return ControlError(f"cluster {self.name!r} is starting or stopping: try again in a moment")
 
     def status(self) -> Fields:
-        """What front says of its cluster."""
+        """Return what front says of its cluster."""
         with self.connect() as connection:
             for message in connection.ask(Status()):
                 return cast(Fields, message["status"])
@@ -261,9 +263,7 @@ class ControlClient:
                 how = how or "ended"
             if monotonic() >= deadline:
                 if how == "killed":
-                    raise ControlError(
-                        f"cluster {self.name!r} does not end, not even by SIGKILL ({_holder(self.name)})"
-                    )
+                    raise ControlError(f"cluster {self.name!r} does not end, even after SIGKILL ({_holder(self.name)})")
                 self._kill()
                 how, deadline = "killed", monotonic() + ANSWER_SECONDS
             sleep(_POLL_SECONDS)
@@ -306,7 +306,7 @@ class ControlClient:
                 select.select([pidfd], [], [], ANSWER_SECONDS)
 
     async def records(self, follow: bool = False, pod_uid: str = "") -> AsyncIterator[Record]:
-        """The records that front keeps, of all Pods or of one, and with `follow` new ones until the cluster ends.
+        """Yield the records that front keeps, of all Pods or of one, and with `follow` new ones until the cluster ends.
 
         `async for record in await client.records(): …`. Raises what `connect` and `Connection.ask` raise.
         """
@@ -335,7 +335,7 @@ class ControlClient:
                     if message.get("end"):
                         return
                 if not follow:
-                    raise ControlError(f"cluster {self.name!r} ended while it was asked for its records")
+                    raise ControlError(f"cluster {self.name!r} ended before it answered about its records")
             finally:
                 writer.close()
 
@@ -343,7 +343,8 @@ class ControlClient:
 
 
 def claim(name: str) -> ClusterDirectory:
-    """The directory of that name for a new cluster: made, locked and empty. Close it, or `remove` it, in the end.
+    """Return the directory of that name for a new cluster: made, locked and empty. Close it, or `remove` it, in the
+    end.
 
     Waits a little while another cluster of that name ends. Raises AlreadyRunning, ClusterUsageError, DirectoryError,
     OSError (a full disk).
@@ -359,7 +360,7 @@ def claim(name: str) -> ClusterDirectory:
         with suppress(NotRunning, ControlError), ControlClient(name).connect(1.0) as connection:
             raise AlreadyRunning(
                 f"cluster {name!r} is already running (pid {connection.pid}): use it (lastcall kubeconfig {name}), "
-                f"end it (lastcall down {name}), or give the new one another name (--name)"
+                f"stop it (lastcall down {name}), or give the new one another name (--name)"
             )
         if monotonic() >= deadline:
             raise AlreadyRunning(
@@ -420,7 +421,7 @@ def _greeting(sock: socket.socket, name: str) -> Fields:
         except ConnectionResetError:
             byte = b""
         if not byte or len(line) > 4096:
-            raise ControlError(f"cluster {name!r} is just ending")
+            raise ControlError(f"cluster {name!r} is stopping")
         line += byte
     message = decode(line)
     if "error" in message:

@@ -234,7 +234,7 @@ class EgressServer:
 
         address = outside_address(asked.address)
         if not self._pods:
-            raise ValueError("Pods of this cluster stay inside (--egress lets them out)")
+            raise ValueError("Pods of this cluster cannot reach the outside (--egress allows it)")
         port = _checked(asked.port)
         # HTTPS may have to take the host's proxy; nothing says that anything else is HTTP.
         return dial_out(address, port, tls=port == _HTTPS, environ=None if port == _HTTPS else {})
@@ -438,7 +438,7 @@ def _close(fds: tuple[int, ...]) -> None:
 
 @contextmanager
 def local_way_out() -> Iterator[EgressClient]:
-    """Both ends in this process, for a command on the host. Inside asyncio."""
+    """Give both ends in this process, for a command on the host. Inside asyncio."""
     front, node = egress_pair()
     server, client = EgressServer(front), EgressClient(node)
     server.start()

@@ -137,10 +137,10 @@ class Deaths:
 
 
 def died_of(role: str, found: Mapping[str, Any]) -> str:
-    """A sentence for one of `again_and_again`."""
+    """Return a sentence for one of `again_and_again`."""
     return f"{role} died {found['deaths']} times{at_work(found)}"
 
 
 def way_out(alone: float) -> str:
-    """What to do about it; "" where nobody knows."""
+    """Return what to do about it; "" where nobody knows."""
     return f"fix: delete that object within {alone:g} s of a start, its controllers begin only then" if alone else ""

@@ -88,7 +88,7 @@ class PublishedPorts:
                 (LOOPBACK, number): each.service for number, each in self._outside.items() if each.task is not None
             }
             if (target := held.get((address, port))) is not None:
-                return f"{shown_address(address, port)} is published for {target} already"
+                return f"{shown_address(address, port)} is already published for {target}"
         return _why(error, address, port)
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ class PublishedPorts:
         self._listening = []
 
     def facts(self) -> list[dict[str, Any]]:
-        """What is published: `address`, `target`, and a `message` where nobody listens."""
+        """Return what is published: `address`, `target`, and a `message` where nobody listens."""
         found: list[dict[str, Any]] = [
             {"address": shown_address(*sock.getsockname()[:2]), "target": each.target} for each, sock in self._listening
         ]
@@ -244,7 +244,7 @@ def _listen(address: str, port: int) -> socket.socket:
 def _why(error: OSError, address: str, port: int) -> str:
     shown = shown_address(address, port)
     if error.errno == errno.EADDRINUSE:
-        return f"{shown} is taken by another process (ss -ltnp shows which)"
+        return f"{shown} is in use by another process (ss -ltnp shows which)"
     if error.errno == errno.EACCES:
-        return f"this user may not listen on {shown} (ports below net.ipv4.ip_unprivileged_port_start are root's)"
+        return f"this user may not listen on {shown}: ports below net.ipv4.ip_unprivileged_port_start need root"
     return f"cannot listen on {shown}: {error.strerror or error}"

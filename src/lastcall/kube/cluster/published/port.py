@@ -36,15 +36,15 @@ class PublishedPort:
 
     @property
     def target(self) -> str:
-        """For people: `svc/default/web:80`."""
+        """Return the target for people: `svc/default/web:80`."""
         return f"{self.kind}/{self.namespace}/{self.name}:{self.target_port}"
 
 
 def parse_published_port(text: str) -> PublishedPort:
-    """Raises ValueError that names what is wrong."""
+    """Parse `--publish`. Raises ValueError that names what is wrong."""
     found = _FORM.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r}: [ADDRESS:]PORT:svc|pod/[NAMESPACE/]NAME:PORT is needed, as {_EXAMPLES}")
+        raise ValueError(f"{text!r}: [ADDRESS:]PORT:svc|pod/[NAMESPACE/]NAME:PORT is needed, such as {_EXAMPLES}")
     port, target_port = int(found["port"]), found["target_port"]
     if port > 65535:
         raise ValueError(f"{text!r}: port {port} is not between 0 and 65535")
@@ -76,13 +76,13 @@ def _checked_address(text: str, address: str | None) -> str:
         raise ValueError(f"{text!r}: {address!r} is not an address: leave it out for {LOOPBACK}") from None
     if not parsed.is_loopback:
         raise ValueError(
-            f"{text!r}: {parsed} is not of this machine alone: ports are published on loopback only, as {LOOPBACK}"
+            f"{text!r}: {parsed} is not a loopback address: ports are published on loopback only, such as {LOOPBACK}"
         )
     return str(parsed)
 
 
 def shown_address(address: str, port: int) -> str:
-    """`127.0.0.1:8080`, `[::1]:8080`."""
+    """Return `127.0.0.1:8080`, `[::1]:8080`."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 

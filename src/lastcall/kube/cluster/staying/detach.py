@@ -26,7 +26,7 @@ class Report:
         """Readable when the starter has gone."""
 
     def send(self, message: Message) -> None:
-        """A starter that has gone is not an error here."""
+        """Send to the starter; one that has gone is not an error."""
         with suppress(OSError):
             self.socket.sendall(json.dumps(message).encode() + b"\n")
 
@@ -42,7 +42,7 @@ class Background:
         self._socket = sock
 
     def messages(self) -> Iterator[Message]:
-        """What the child says until it closes its end, or ends."""
+        """Yield what the child says until it closes its end, or ends."""
         with self._socket.makefile("rb") as lines:
             for line in lines:
                 yield cast(Message, json.loads(line))
@@ -58,7 +58,7 @@ class Background:
             os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """The child's exit status, 128 plus the number of a signal that ended it."""
+        """Return the child's exit status, 128 plus the number of a signal that ended it."""
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return code if code >= 0 else 128 - code
 

@@ -159,12 +159,12 @@ class Front:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The cluster's processes."""
+        """Return the cluster's processes."""
         return self.options.roles
 
     @property
     def nodes(self) -> list[str]:
-        """The names of the cluster's nodes."""
+        """Return the names of the cluster's nodes."""
         return [each.name for each in layouts(self.options.nodes)]
 
     @property
@@ -173,7 +173,7 @@ class Front:
 
     @property
     def ended_by_itself(self) -> bool:
-        """Whether init died."""
+        """Return whether init died."""
         return bool(self._death)
 
     # -- what happens meanwhile --------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class Front:
             self.log.write(f"{role} runs again (pid {restarted['pid']} inside the cluster)")
 
     def guards(self) -> crash_guard.installed:
-        """Return the guards of this process: what they catch is in `status` beside that of the roles."""
+        """Install crash guards for this process: what they catch is in `status` beside that of the roles."""
 
         def tell(fault: crash_guard.Fault) -> None:
             facts = dict(crash_guard.as_facts(fault, "front"))
@@ -243,7 +243,7 @@ class Front:
     # -- facts -------------------------------------------------------------------------------------------------------
 
     def facts(self) -> Fields:
-        """What does not change: `front.json`, and the greater part of `status`."""
+        """Return what does not change: `front.json`, and the greater part of `status`."""
         return {
             "name": self.directory.name,
             "phase": self.phase,

@@ -25,7 +25,7 @@ class FrontLog:
         self._clock = RealClock()
 
     def write(self, text: str) -> None:
-        """One entry, with the time before it."""
+        """Write one entry, with the time before it."""
         stamp = rfc3339(now(self._clock))
         lines = "".join(f"{stamp} {line}\n" for line in text.splitlines() or [""])
         with suppress(OSError):

@@ -76,7 +76,7 @@ class StateDirectory:
 
     @property
     def durable(self) -> str:
-        """The host's path for `ClusterOptions.state`."""
+        """Return the host's path for `ClusterOptions.state`."""
         return f"{self.path}/{DURABLE}"
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class StateDirectory:
     # -- credentials -------------------------------------------------------------------------------------------------
 
     def credentials(self) -> "tuple[Identity, int]":
-        """The kept identity and API port; a new identity and port 0 the first time. Raises ClusterUsageError."""
+        """Return the kept identity and API port; a new identity and port 0 the first time. Raises ClusterUsageError."""
         try:
             found = json.loads(read_file(self._fd, CREDENTIALS_FILE))
             checksum = found.pop("checksum", None)  # an older version wrote none

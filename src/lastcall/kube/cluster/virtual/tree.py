@@ -178,11 +178,11 @@ class VirtualRolloutCluster(Generic[Load]):
     # -- what a session needs ------------------------------------------------------------------------------------------
 
     def on_record(self, told: Callable[[Record], None]) -> None:
-        """Of every record from now on."""
+        """Call it with every record from now on."""
         self._records.told = told
 
     def on_process_died(self, told: Callable[..., None]) -> None:
-        """Nothing dies here."""
+        """Do nothing: nothing dies here."""
 
     def why_it_hung(self, role: str) -> str:
         return ""
@@ -194,7 +194,7 @@ class VirtualRolloutCluster(Generic[Load]):
         return None
 
     async def wait_node_ready(self) -> None:
-        """Until Pods can be created and run."""
+        """Wait until Pods can be created and run."""
         while not await self._usable():
             await self._world.clock.sleep(_LOOK_SECONDS)
 

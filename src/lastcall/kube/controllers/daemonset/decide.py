@@ -191,7 +191,9 @@ def _surplus(owner: DaemonSet, here: Sequence[Pod], revision: str, now: float) -
     for pod in here:
         phase = _phase(pod)
         if phase in ENDED and not is_terminating(pod):
-            remove.append(Removal(pod, f"it has ended ({phase}), and DaemonSet {name_of(owner)} makes it anew", phase))
+            remove.append(
+                Removal(pod, f"it has ended ({phase}), and DaemonSet {name_of(owner)} creates it again", phase)
+            )
     running = sorted(filter(_is_running, here), key=_age)
     why = f"one Pod of DaemonSet {name_of(owner)} is enough on a node"
     if not _surges(owner):

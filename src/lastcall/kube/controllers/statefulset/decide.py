@@ -325,7 +325,7 @@ def _fill(
             continue
         if _phase(pod) in ("Failed", "Succeeded"):
             if not is_terminating(pod):
-                why = f"it has ended ({_phase(pod)}), and StatefulSet {name_of(owner)} makes it anew"
+                why = f"it has ended ({_phase(pod)}), and StatefulSet {name_of(owner)} creates it again"
                 steps.append(Step("delete", pod, why, "ended"))
             if monotonic:
                 return steps or None, None

@@ -37,7 +37,7 @@ class ShutdownGracePeriod:
 
 
 def grace_periods(total: int, critical: int) -> tuple[ShutdownGracePeriod, ...]:
-    """For `shutdownGracePeriod` and `shutdownGracePeriodCriticalPods`, seconds (migrateConfig).
+    """Return the periods for `shutdownGracePeriod` and `shutdownGracePeriodCriticalPods`, seconds (migrateConfig).
 
     Raises ValueError when the critical Pods would get more than there is.
     """

@@ -18,7 +18,7 @@ OLDEST = {(3, 4): 31, (3, 5): 13}
 async def open_etcd(
     options: EtcdOptions, *, world: World, history: int = HISTORY, history_bytes: int = HISTORY_BYTES
 ) -> "EtcdStore":
-    """The store on the etcd of `options`. Raises StoreError: the text names the server and the fix."""
+    """Return the store on the etcd of `options`. Raises StoreError: the text names the server and the fix."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its errors come as exceptions; on stderr they would come twice
     try:
         # late: an extra, which takes a quarter of a second to import

@@ -27,11 +27,11 @@ class EtcdOptions:
         return self.servers[0].startswith("https:")
 
     def target(self, number: int) -> str:
-        """gRPC's name of a member's address."""
+        """Return gRPC's name of a member's address."""
         return self.targets[number] if self.targets else urlsplit(self.servers[number]).netloc
 
     def host(self, number: int) -> str:
-        """The name that a member's certificate must have."""
+        """Return the name that a member's certificate must have."""
         return urlsplit(self.servers[number]).hostname or ""
 
 
@@ -44,8 +44,8 @@ def etcd_options(
     key_file: str = "",
     user: str = "",
 ) -> EtcdOptions:
-    """From the flags: `servers` is a list with commas, `user` is NAME:PASSWORD. Raises ValueError, which names the flag
-    and the fix."""
+    """Return the options of the flags: `servers` is a list with commas, `user` is NAME:PASSWORD. Raises ValueError,
+    which names the flag and the fix."""
     urls = tuple(url.strip().rstrip("/") for url in servers.split(",") if url.strip())
     if not urls:
         raise ValueError("--etcd-servers: names no server; fix: --etcd-servers http://127.0.0.1:2379")
@@ -96,7 +96,7 @@ def _read(flag: str, path: str) -> bytes:
 
 
 def read_pem(flag: str, path: str) -> bytes:
-    """The PEM file that a flag names. Raises ValueError."""
+    """Return the PEM file that a flag names. Raises ValueError."""
     try:
         with open(path, "rb") as file:
             content = file.read(1 << 20)

@@ -191,5 +191,5 @@ def test_a_server_without_tls_is_told(tmp_path):
             async with connected(choose(ContextOptions(str(config))), agent="test", warn=note):
                 raise AssertionError("it speaks no TLS")
 
-    with pytest.raises(LastcallError, match="speaks no TLS"):
+    with pytest.raises(LastcallError, match="does not speak TLS"):
         asyncio.run(connect())

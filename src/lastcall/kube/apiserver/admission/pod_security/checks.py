@@ -78,7 +78,8 @@ CHECKS: tuple[Check, ...] = (
 
 
 def evaluate(level: str, asked: int, server: int, meta: Object, spec: Object) -> list[Violation]:
-    """What a Pod violates of `level` by the rules of 1.`asked` (-1: the newest), told by a server of 1.`server`."""
+    """Return what a Pod violates of `level` by the rules of 1.`asked` (-1: the newest), told by a server of
+    1.`server`."""
     if level == "privileged":
         return []
     newest = min(server, NEWEST)

@@ -59,8 +59,8 @@ class Policy(NamedTuple):
 
 
 def policy_of(labels: Mapping[str, str]) -> tuple[Policy, list[FieldError]]:
-    """What the labels of a namespace say; one that cannot be read is as strict as can be where it refuses, and as lax
-    where it only tells. (`PolicyToEvaluate`)"""
+    """Return what the labels of a namespace say; one that cannot be read is as strict as can be where it refuses, and
+    as lax where it only tells. (`PolicyToEvaluate`)"""
     found: dict[str, Level] = {}
     errors: list[FieldError] = []
     for mode in Policy._fields:

@@ -15,7 +15,7 @@ ROUTES = "/proc/net/route"
 
 
 def socket_of(endpoint: str) -> str:
-    """The path in `unix:///run/containerd/containerd.sock`. Raises ValueError, which says the fix."""
+    """Return the path in `unix:///run/containerd/containerd.sock`. Raises ValueError, which says the fix."""
     path = endpoint.removeprefix("unix://")
     if path == endpoint or not path.startswith("/"):
         raise ValueError(f"{endpoint!r} is not a Unix socket: write unix:///run/containerd/containerd.sock")
@@ -23,9 +23,9 @@ def socket_of(endpoint: str) -> str:
 
 
 def why_not(path: str) -> str:
-    """Why the runtime behind this socket cannot be used from here, with the fix; "" when it can."""
+    """Return why the runtime behind this socket cannot be used from here, with the fix; "" when it can."""
     if os.getuid() != 0:
-        return "needs root: the runtime's socket and its Pods' network are root's; fix: sudo"
+        return "needs root, for the runtime's socket and its Pod network; fix: sudo"
     if find_spec("grpc") is None or find_spec("google.protobuf") is None:
         return "grpcio is not installed; fix: pip install 'lastcall[cri]'"
     try:
@@ -45,7 +45,7 @@ def why_not(path: str) -> str:
             return "this machine forwards no packets between Pods and Services; fix: sysctl -w net.ipv4.ip_forward=1"
     with open(ROUTES) as file:
         if taken := taken_network(file.read()):
-            return f"this machine has a route to {taken}, where lastcall's own addresses are; fix: remove that network"
+            return f"this machine has a route to {taken}, which lastcall uses itself; fix: remove that network"
     return ""
 
 

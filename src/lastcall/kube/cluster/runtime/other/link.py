@@ -89,7 +89,7 @@ def _make(here: netlink.NetlinkSocket, node: NodeLayout, netns: int) -> int:
             if not tries:
                 raise OSError(
                     errno.EEXIST,
-                    f"the link {NAME} is there: another cluster of lastcall uses this runtime; fix: end that one",
+                    f"the link {NAME} exists: another cluster of lastcall uses this runtime; fix: stop that cluster",
                 ) from None
         select.select([], [], [], PAUSE_SECONDS)
 

@@ -40,7 +40,9 @@ class OtherRuntime:
             kubelet = link.kubelet_socket(node)
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
-            raise OSError(f"{node.ip}:{KUBELET_PORT}: {why}: another cluster or a kubelet; fix: end that one") from None
+            raise OSError(
+                f"{node.ip}:{KUBELET_PORT}: {why}: another cluster or a kubelet uses it; fix: stop that one"
+            ) from None
         try:
             place = Place.make(instance)
         except BaseException:

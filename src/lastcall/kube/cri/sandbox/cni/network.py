@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 def conf_dir_of(directory: str, node: str) -> str:
-    """A node's own directory, where there is one named like it, else the one for all."""
+    """Return a node's own directory, where there is one named like it, else the one for all."""
     own = os.path.join(directory, node)
     return own if os.path.isdir(own) else directory
 
@@ -211,7 +211,7 @@ class CNINetwork:
 
 
 def check(conf_dir: str, bin_dirs: tuple[str, ...] = DEFAULT_BIN_DIRS) -> NetworkConfiguration:
-    """What a directory configures, with all its plugins there. Raises CNIConfigError."""
+    """Return what a directory configures, with all its plugins there. Raises CNIConfigError."""
     network = load(conf_dir)
     plugins = Plugins(World(), bin_dirs)
     for plugin in network.plugins:

@@ -42,7 +42,7 @@ _SKELETON: dict[str, tuple[bytes | str | Path, int]] = {
 
 
 def host_image() -> ImageContent:
-    """An image with a shell and the usual tools, of what this machine has."""
+    """Return an image with a shell and the usual tools, of what this machine has."""
     busybox = static_busybox()
     return host_directories() if busybox is None else busybox_image(busybox)
 
@@ -74,7 +74,8 @@ def _applets(busybox: str) -> list[str]:
 
 
 def host_directories() -> ImageContent:
-    """A skeleton with the host's program and library directories; links among them (a merged /usr) stay links."""
+    """Return a skeleton with the host's program and library directories; links among them (a merged /usr) stay
+    links."""
     files: dict[str, tuple[bytes | str | Path, int]] = dict(_SKELETON)
     binds: list[str] = []
     for path in _DIRECTORIES:

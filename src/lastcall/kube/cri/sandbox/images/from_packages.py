@@ -28,12 +28,12 @@ _Named = tuple[str, tuple[bytes | str | Path, int]]
 
 
 def python_here() -> str:
-    """The minor version of the Python that runs this: `3.13`."""
+    """Return the minor version of the Python that runs this: `3.13`."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def check_python(name: str, env: dict[str, str], paths: Iterable[str]) -> None:
-    """Whether what is installed here runs on an image's Python: `env` are its variables, `paths` its files.
+    """Check that what is installed here runs on an image's Python: `env` are its variables, `paths` its files.
 
     Raises ImageError, which names the fix.
     """
@@ -63,7 +63,7 @@ def check_python(name: str, env: dict[str, str], paths: Iterable[str]) -> None:
 
 
 def package_files(wheel: Path | None = None) -> PackageFiles:
-    """All files, by their path in the image. `wheel` is one of lastcall, None takes the installed package.
+    """Return all files, by their path in the image. `wheel` is one of lastcall, None takes the installed package.
 
     Raises ImageError for a file that is not a wheel of lastcall, and for what is not installed.
     """

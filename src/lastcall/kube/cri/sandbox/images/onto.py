@@ -50,12 +50,13 @@ class Base:
 
     @property
     def env(self) -> dict[str, str]:
-        """Its variables."""
+        """Return its variables."""
         texts = [each for each in self.config.get("Env") or [] if isinstance(each, str)]
         return {name: value for name, _, value in (each.partition("=") for each in texts)}
 
     def names(self) -> Iterator[str]:
-        """The paths of the entries of all its layers, the lowest layer first, hidden ones too. Raises ImageError."""
+        """Yield the paths of the entries of all its layers, the lowest layer first, hidden ones too. Raises
+        ImageError."""
         for layer in self.layers:
             yield from _names(self.layout, layer)
 

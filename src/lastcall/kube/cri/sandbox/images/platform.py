@@ -48,7 +48,7 @@ def this_machine() -> Platform:
 
 
 def parse_platform(text: str) -> Platform:
-    """`linux/arm64`, `linux/arm/v7`, `arm64`, `x86_64`. Raises PlatformError."""
+    """Parse `linux/arm64`, `linux/arm/v7`, `arm64`, `x86_64`. Raises PlatformError."""
     parts = text.strip().lower().split("/")
     if len(parts) == 1:
         parts = ["linux", *parts]

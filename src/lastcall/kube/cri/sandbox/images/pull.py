@@ -80,7 +80,7 @@ class ImagePuller:
         platform: Platform | None = None,
         on_progress: OnProgress = lambda _: None,
     ) -> Descriptor:
-        """What the index now has under this name. Without `auth` the user's own credentials are asked for.
+        """Return what the index now has under this name. Without `auth` the user's own credentials are asked for.
 
         `platform` None takes the one of this machine, and keeps the whole index's digest, as containerd does. Raises
         PullError, reason ImageNotFound where there is no such image; ImageError when the store cannot be written.

@@ -37,12 +37,12 @@ class Reference:
 
     @property
     def repository(self) -> str:
-        """`docker.io/library/busybox`."""
+        """Return `docker.io/library/busybox`."""
         return f"{self.domain}/{self.path}"
 
     @property
     def familiar(self) -> str:
-        """The repository as people write it: `busybox`, `grafana/grafana`, `ghcr.io/a/b`."""
+        """Return the repository as people write it: `busybox`, `grafana/grafana`, `ghcr.io/a/b`."""
         if self.domain != DEFAULT_DOMAIN:
             return self.repository
         return self.path.removeprefix("library/")
@@ -53,7 +53,8 @@ class Reference:
 
 
 def parse_reference(image: str) -> Reference:
-    """`busybox` is docker.io/library/busybox:latest. Raises RuntimeServiceError, reason InvalidImageName."""
+    """Parse a name: `busybox` is docker.io/library/busybox:latest. Raises RuntimeServiceError, reason
+    InvalidImageName."""
     domain, remainder = _split_domain(image)
     try:
         if _IDENTIFIER.fullmatch(image):

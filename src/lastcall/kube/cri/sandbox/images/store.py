@@ -86,7 +86,7 @@ class ImageStore:
     # -- CRI ImageService --------------------------------------------------------------------------------------------
 
     async def image_status(self, image: str) -> Image | None:
-        """The image, ready to be used by `rootfs`; None when it is not there and nothing stands in for it.
+        """Return the image, ready to be used by `rootfs`; None when it is not there and nothing stands in for it.
 
         An image that stands in has the annotation `SUBSTITUTE_FOR` with the asked name.
         """
@@ -103,7 +103,7 @@ class ImageStore:
         return replace(found.image, annotations={**found.image.annotations, SUBSTITUTE_FOR: image})
 
     async def pull_image(self, image: str, auth: AuthConfig | None = None) -> str:
-        """The id of the image as its registry has it now, unpacked. None for `auth`: the user's own credentials.
+        """Return the id of the image as its registry has it now, unpacked. None for `auth`: the user's own credentials.
 
         What was made or imported here, or stands in, is not looked for in a registry. Raises RuntimeServiceError,
         reason ImageNotFound or InvalidImageName, else none.
@@ -132,7 +132,7 @@ class ImageStore:
         return bool(found.pulled)
 
     async def list_images(self) -> list[Image]:
-        """What is unpacked here: the layout is the user's, and other clusters' too."""
+        """Return what is unpacked here: the layout is the user's, and other clusters' too."""
         return list(one_of_each(unpacked.image() for unpacked in self._on_node.all()).values())
 
     async def remove_image(self, image: str) -> None:
@@ -162,7 +162,7 @@ class ImageStore:
     # -- the runtime's side ------------------------------------------------------------------------------------------
 
     def rootfs(self, image: str) -> RootFilesystem:
-        """What a container's root is made of. Quick after `image_status`; otherwise unpacks first.
+        """Return what a container's root is made of. Quick after `image_status`; otherwise unpacks first.
 
         Raises RuntimeServiceError, reason ImageNotFound, or ImageError for a broken image.
         """
@@ -180,11 +180,11 @@ class ImageStore:
     # -- what the command line uses ----------------------------------------------------------------------------------
 
     def images(self) -> list[Image]:
-        """All images of the store, without what only stands in."""
+        """Return all images of the store, without what only stands in."""
         return [stored.image for stored in self._read(self.layout).images]
 
     def entries(self) -> list[ImageEntry]:
-        """All images of the store, with what people ask about them."""
+        """Return all images of the store, with what people ask about them."""
         last_used = self.layout.last_used
         return [
             ImageEntry(one.image, one.manifest_digest, one.created, one.pulled, last_used(one.manifest_digest))
@@ -305,7 +305,7 @@ class ImageStore:
 
 
 def default_root(environ: Mapping[str, str] | None = None) -> Path:
-    """`$XDG_DATA_HOME/lastcall/images`, by default below ~/.local/share."""
+    """Return `$XDG_DATA_HOME/lastcall/images`, by default below ~/.local/share."""
     environment = os.environ if environ is None else environ
     data = environment.get("XDG_DATA_HOME", "")
     if not data.startswith("/"):  # the XDG specification: a relative path is to be ignored
