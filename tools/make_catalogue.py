@@ -4,6 +4,7 @@
 - docs/ending-v1.schema.json, of the dataclasses that endings/render/json_v1.py shows and the catalogue; tables of
   docs/ending-v1.md
 - docs/rollout-v1.schema.json, of experiment/rollout/document.py; in docs/rollout-v1.md the causes
+- in all other schemas what every document begins with, of endings/render/envelope.py
 
 The catalogue is src/lastcall/records/definitions and endings/catalogue. A unit test compares the
 files with what this writes.
@@ -23,8 +24,10 @@ sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent)]
 from typed_docs import doc_of, fields, is_shape, object_of, sentence_for  # noqa: E402
 
 from lastcall.endings.catalogue.lookup import CATALOGUE  # noqa: E402
-from lastcall.endings.render.json_v1 import DEFINITIONS, Document  # noqa: E402
+from lastcall.endings.render.envelope import Head, envelope  # noqa: E402
+from lastcall.endings.render.json_v1 import DEFINITIONS, RECORD_SCHEMA, SCHEMA, Document  # noqa: E402
 from lastcall.experiment.rollout import document as rollout  # noqa: E402
+from lastcall.experiment.rollout import report as rollout_report  # noqa: E402
 from lastcall.traffic.causes import CAUSE_IDS  # noqa: E402
 
 RECORDS = "lastcall.records.definitions"
@@ -43,6 +46,8 @@ MODULES = (
 )
 """In the order of the documents."""
 
+MADE = (SCHEMA, rollout_report.SCHEMA, RECORD_SCHEMA)
+"""Schemas that are made as a whole, and that of a line, which has no envelope."""
 ROLLOUT_TITLE = "What became of the requests of a rollout"
 WIDTH = 120
 
@@ -135,7 +140,29 @@ def document_schema(root: Any, title: str, definitions: dict[str, Any]) -> dict[
     (name,) = get_args(get_type_hints(root)["schema"])
     shapes = {shape: key for key, shape in definitions.items()}
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": name, "title": title}
-    return head | object_of(root, shapes) | {"$defs": {key: object_of(shape, shapes) for shape, key in shapes.items()}}
+    made = head | object_of(root, shapes)
+    return with_envelope(made | {"$defs": {key: object_of(shape, shapes) for shape, key in shapes.items()}})
+
+
+def with_envelope(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a document with what every document begins with (endings/render/envelope.py)."""
+    facts = envelope(schema["$id"])
+    begins = object_of(Head, {})
+    shared = {"schema": {"const": schema["$id"]}, "kind": {}, "version": {}} | begins["properties"]
+    shared |= {"kind": {"const": facts["kind"]}, "version": {"const": facts["version"]}}
+    own = {name: each for name, each in schema["properties"].items() if name not in shared}
+    required = [*shared, *(name for name in schema["required"] if name not in shared)]
+    return schema | {"required": required, "properties": shared | own}
+
+
+def other_documents() -> dict[Path, str]:
+    """Return the schemas that are written by hand, with the envelope of this version."""
+    made = {}
+    for path in sorted((ROOT / "docs").glob("*.schema.json")):
+        schema = json.loads(path.read_text())
+        if "schema" in schema["properties"] and schema["$id"] not in MADE:
+            made[path] = pretty(with_envelope(schema)) + "\n"
+    return made
 
 
 def rollout_schema() -> dict[str, Any]:
@@ -143,7 +170,7 @@ def rollout_schema() -> dict[str, Any]:
     shapes = {
         key[0].lower() + key[1:]: shape
         for key, shape in vars(rollout).items()
-        if is_shape(shape) and shape is not rollout.Rollout and not key.startswith("_")
+        if is_shape(shape) and shape not in (rollout.Rollout, Head) and not key.startswith("_")
     }
     return document_schema(rollout.Rollout, ROLLOUT_TITLE, shapes)
 
@@ -211,7 +238,7 @@ def files() -> dict[Path, str]:
     text = (docs / "ending-v1.md").read_text()
     text = with_part(text, "records", records_text())
     text = with_part(text, "findings", findings_text())
-    return {
+    return other_documents() | {
         ROOT / "src/lastcall/records/kinds.py": kinds_module(),
         docs / "ending-v1.schema.json": pretty(ending_schema()) + "\n",
         docs / "ending-v1.md": text,

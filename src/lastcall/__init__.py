@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         NoRequests,
         NotReady,
         StillThere,
+        UserError,
     )
     from lastcall.testing.blocking import Cluster, Namespace, rollout
     from lastcall.testing.cluster import AsyncCluster
@@ -47,6 +48,7 @@ __all__ = [
     "Requests",
     "Rollout",
     "StillThere",
+    "UserError",
     "__version__",
     "rollout",
 ]
@@ -60,7 +62,7 @@ _IN = {
     "sent": ("Requests",),
     "streams": ("ExecResult",),
 }
-_ERRORS = ("ClusterError", "InvalidManifest", "LastcallError", "NoRequests", "NotReady", "StillThere")
+_ERRORS = ("ClusterError", "InvalidManifest", "LastcallError", "NoRequests", "NotReady", "StillThere", "UserError")
 _MODULES = {
     **{name: f"lastcall.testing.{module}" for module, names in _IN.items() for name in names},
     **dict.fromkeys(_ERRORS, "lastcall.errors"),

@@ -102,13 +102,16 @@ def _hierarchy(name: str) -> str:
 
 
 def render_json(found: Sequence[Need]) -> str:
-    """`{"schema", "ready", "needs": [{"name", "status", "found", "lose", "fix"}]}`."""
+    """The envelope, and `{"ready", "needs": [{"name", "status", "found", "lose", "fix"}]}`."""
+    # late: only with --output json
+    from lastcall.endings.render import envelope
+
     entries = [
         {"name": need.name, "status": need.status, "found": need.found, "lose": need.lose, "fix": need.fix}
         for need in found
     ]
     ready = all(need.status != "missing" for need in found)
-    return json_text({"schema": SCHEMA, "ready": ready, "needs": entries})
+    return json_text({**envelope(SCHEMA), "ready": ready, "needs": entries})
 
 
 def _print_table(found: Sequence[Need]) -> None:

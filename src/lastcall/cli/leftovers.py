@@ -4,6 +4,7 @@ from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import json_text
 from lastcall.cli.terminal import note, say, show
 from lastcall.contexts import ContextOptions
+from lastcall.endings.render import about_cluster, envelope
 from lastcall.experiment.existing import Leftovers, find_leftovers, reached
 
 SCHEMA = "lastcall/leftovers/v1"
@@ -12,10 +13,10 @@ SCHEMA = "lastcall/leftovers/v1"
 def look_for_leftovers(asked: ContextOptions, output: str) -> int:
     """The exit status: 1 where something is left. Raises UserError, WorldError."""
     with Interrupts(message="nothing was changed") as interrupts:
-        context, found = interrupts.run(_look(asked))
+        context, version, found = interrupts.run(_look(asked))
     if output == "json":
         document = {
-            "schema": SCHEMA,
+            **envelope(SCHEMA, about_cluster(version, context=context)),
             "context": context,
             "leftovers": found.lines,
             "running": [f"namespace {where}: process {ledger.holder.pid}" for where, ledger in found.running],
@@ -36,6 +37,7 @@ def look_for_leftovers(asked: ContextOptions, output: str) -> int:
     return 0
 
 
-async def _look(asked: ContextOptions) -> tuple[str, Leftovers]:
+async def _look(asked: ContextOptions) -> tuple[str, str, Leftovers]:
     async with reached(asked, note) as cluster:
-        return cluster.context, await find_leftovers(cluster.client, "", cluster.namespace)
+        version = cluster.version.removeprefix("v")
+        return cluster.context, version, await find_leftovers(cluster.client, "", cluster.namespace)

@@ -115,11 +115,14 @@ def document(
     with_steps: bool = True,
     notes: "Sequence[Note] | None" = None,
     not_ready: "Sequence[UnreadyCause]" = (),
+    cluster: str = "",
+    context: str = "",
 ) -> str:
-    """The story in one of FORMATS, with a newline at its end."""
+    """Return the story in one of FORMATS, with a newline at its end. `cluster` is one that stays, `context` an existing
+    one."""
     if output == "json":
         # late: 34 ms of `run --help`
-        from lastcall.endings.render import NotSimulated, endings_document
+        from lastcall.endings.render import NotSimulated, about_cluster, endings_document
 
         made = endings_document(
             endings,
@@ -129,6 +132,7 @@ def document(
             error=error,
             not_ready=not_ready,
             not_simulated=None if notes is None else [NotSimulated(each.id, each.what, each.text) for each in notes],
+            cluster=about_cluster(kubernetes_version, name=cluster, context=context),
         )
         return json_text(made)
     if output == "html":
@@ -168,6 +172,8 @@ def tell(
     seen_live: bool = False,
     notes: "Sequence[Note] | None" = None,
     not_ready: "Sequence[UnreadyCause]" = (),
+    cluster: str = "",
+    context: str = "",
 ) -> None:
     """Write the story where it was asked for. `seen_live`: the steps stand on `out` already, and are not told twice
     but for the rules of `explain`. Raises OSError."""
@@ -185,6 +191,8 @@ def tell(
             with_steps=with_steps,
             notes=notes,
             not_ready=not_ready,
+            cluster=cluster,
+            context=context,
         )
 
     if takes_stdout(output, file):

@@ -19,7 +19,7 @@ from lastcall.kube.cluster import ControlClient
 from lastcall.records.record import Record
 from lastcall.world.clock import RealClock
 
-SCHEMA = "lastcall/endings/v1"
+SCHEMA = "lastcall/endings/v2"
 
 MOST_TOGETHER = 50
 """Pods in one page or trace, when no Pod is named."""
@@ -73,7 +73,7 @@ def story(
     if pod is None and uid is None:
         ended = [e for e in known if e.zero_kind and namespace in (None, e.pod.namespace)]
         if format_ in ("text", "json"):
-            _show_list(ended, len(known), cluster, format_, output_file)
+            _show_list(ended, len(known), cluster, version, format_, output_file)
             if format_ == "text":
                 _show_failing([e for e in known if namespace in (None, e.pod.namespace)])
             return
@@ -83,7 +83,16 @@ def story(
     else:
         chosen = [find_ending(known, pod, namespace, uid, cluster)]
     status = exit_status([ending for ending in chosen if not is_ongoing(ending) or ending.outcome != "unknown"])
-    tell(stdout_console(), chosen, format_, output_file, kubernetes_version=version, status=status, explain=explain)
+    tell(
+        stdout_console(),
+        chosen,
+        format_,
+        output_file,
+        kubernetes_version=version,
+        status=status,
+        explain=explain,
+        cluster=cluster,
+    )
     raise SystemExit(status)
 
 
@@ -131,6 +140,7 @@ def _follow(
             status=status,
             explain=explain,
             seen_live=True,
+            cluster=cluster,
         )
     raise SystemExit(status)
 
@@ -142,11 +152,15 @@ async def _records(client: ControlClient) -> list[Record]:
 # -- all of them ----------------------------------------------------------------------------------------------------
 
 
-def _show_list(ended: Sequence[Ending], pods: int, cluster: str, format_: str, file: Path | None) -> None:
+def _show_list(ended: Sequence[Ending], pods: int, cluster: str, version: str, format_: str, file: Path | None) -> None:
     if file is not None:
         raise click.UsageError("--output-file needs POD; for all Pods together use --output html or chrome-trace")
     if format_ == "json":
-        show_json(SCHEMA, {"cluster": cluster, "endings": [_entry(ending) for ending in ended]})
+        # late: only with --output json
+        from lastcall.endings.render import about_cluster
+
+        entries = [_entry(ending) for ending in ended]
+        show_json(SCHEMA, {"endings": entries}, about_cluster(version, name=cluster))
         return
     if not ended:
         running = f"; {pods} of its Pods run" if pods else ""

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 from lastcall.experiment.ready import ObjectList
 from lastcall.kube.api import Object
 from lastcall.manifests.applying import Manifests, Reference
-from lastcall.testing.cluster import HELD_SECONDS, AsyncCluster
+from lastcall.testing.cluster import AsyncCluster
 from lastcall.testing.ending import Ending
 from lastcall.testing.namespace import REACH_SECONDS, READY_SECONDS, AsyncNamespace
 from lastcall.testing.rollout import Rollout, run_rollout
@@ -95,12 +95,12 @@ class Namespace:
 
     @property
     def kubeconfig(self) -> str:
-        """Return the path of the cluster's kubeconfig (0600)."""
+        """Return the path of the cluster's kubeconfig (0600). Raises UserError for an existing cluster."""
         return self._async.kubeconfig
 
     @property
     def server(self) -> str:
-        """Return `https://127.0.0.1:<port>`."""
+        """Return where its API server is: `https://127.0.0.1:<port>`."""
         return self._async.server
 
     def apply(self, *manifests: Manifests, wait: bool = False, timeout: float = READY_SECONDS) -> ObjectList:
@@ -175,13 +175,38 @@ class Namespace:
 
 
 class Cluster(Namespace):
-    """`with lastcall.Cluster() as cluster: …`, in namespace `default`; `AsyncCluster` says more."""
+    """`with lastcall.Cluster() as cluster: …`, in namespace `default`; `AsyncCluster` says more.
+
+    `Cluster(context="prod", yes="prod")` is an existing cluster: the end of the block removes what was created.
+    """
 
     _async: AsyncCluster
 
-    def __init__(self, name: str = "", *, nodes: int = 1, options: Sequence[str] = (), timeout: float = 60.0) -> None:
-        """As `AsyncCluster`: `options` are further ones of `lastcall up`."""
-        super().__init__(AsyncCluster(name, nodes=nodes, options=options, timeout=timeout), LoopThread())
+    def __init__(
+        self,
+        name: str = "",
+        *,
+        nodes: int = 1,
+        options: Sequence[str] = (),
+        timeout: float = 60.0,
+        context: str = "",
+        namespace: str = "",
+        yes: str = "",
+        kubeconfig: str = "",
+    ) -> None:
+        """As `AsyncCluster`: `options` are further ones of `lastcall up`, `context` is an existing cluster, and `yes`
+        allows changes of it."""
+        asynchronous = AsyncCluster(
+            name,
+            nodes=nodes,
+            options=options,
+            timeout=timeout,
+            context=context,
+            namespace=namespace,
+            yes=yes,
+            kubeconfig=kubeconfig,
+        )
+        super().__init__(asynchronous, LoopThread())
 
     @classmethod
     def attach(cls, name: str) -> Self:
@@ -196,7 +221,7 @@ class Cluster(Namespace):
         return self._async.name
 
     def start(self) -> Self:
-        """Return when all nodes are Ready."""
+        """Return when all nodes are Ready, or the existing cluster has answered."""
         try:
             self._thread.run(self._async.start())
         except BaseException:
@@ -205,7 +230,7 @@ class Cluster(Namespace):
         return self
 
     def stop(self) -> None:
-        """End it, unless it was only attached to. Idempotent."""
+        """End it, unless it was only attached to; of an existing one remove what was created. Idempotent."""
         try:
             self._thread.run(self._async.stop())
         finally:
@@ -224,7 +249,7 @@ class Cluster(Namespace):
         return Namespace(self._async.in_namespace(name), self._thread)
 
     def create_namespace(self, name: str = "") -> Namespace:
-        """Return a new namespace, with a name that nobody has by default."""
+        """Return a new namespace, with a name that nobody has by default. Raises UserError for an existing cluster."""
         return Namespace(self._thread.run(self._async.create_namespace(name)), self._thread)
 
     def delete_namespace(
@@ -236,14 +261,15 @@ class Cluster(Namespace):
     @contextmanager
     def temporary_namespace(self, name: str = "", *, grace: int | None = None) -> Iterator[Namespace]:
         """Give a namespace for the time of a block. Raises StillThere at its end if finalizers hold the namespace."""
-        found = self.create_namespace(name)
-        try:
-            yield found
-        finally:
-            self.delete_namespace(found.namespace, grace=grace, held=HELD_SECONDS)
+        with self._thread.held(self._async.temporary_namespace(name, grace=grace)) as found:
+            yield Namespace(found, self._thread)
 
     def rollout(self, *manifests: Manifests, timeout: float = 600.0, **options: Any) -> Rollout:
-        """Run `lastcall rollout` with these manifests, in a cluster of its own: see `lastcall.rollout`."""
+        """Run `lastcall rollout` with these manifests, in a cluster of its own: see `lastcall.rollout`.
+
+        In an existing cluster `rollout("deployment/web")` disrupts a workload that is there: `lastcall rollout
+        --context`.
+        """
         return self._thread.run(self._async.rollout(*manifests, timeout=timeout, **options))
 
 

@@ -1,20 +1,21 @@
-"""`AsyncCluster`: a cluster of one's own, or one that runs already, for one event loop."""
+"""`AsyncCluster`: a cluster of one's own, one that runs already, or one of a kubeconfig, for one event loop."""
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
-from lastcall.errors import ClusterError, LastcallError, StillThere
+from lastcall.contexts import ContextOptions
+from lastcall.errors import ClusterError, LastcallError, StillThere, UserError
 from lastcall.experiment import ClusterProcess, unused_name
 from lastcall.kube.api import NAMESPACES, StatusError, is_not_found
 from lastcall.kube.cluster import ClusterStartError
 from lastcall.manifests.applying import Named
 from lastcall.testing.link import Link
 from lastcall.testing.namespace import AsyncNamespace
-from lastcall.testing.rollout import Rollout, run_rollout
+from lastcall.testing.rollout import Rollout
 
 __tracebackhide__ = True  # pytest shows the caller's line
 
@@ -28,14 +29,35 @@ class AsyncCluster(AsyncNamespace):
 
     It runs in a process of its own and ends with the block, and also when this process is killed. Another event loop
     uses it by `AsyncCluster.attach(cluster.name)`.
+
+    `AsyncCluster(context="prod", yes="prod")` is an existing cluster: the end of the block removes what was created.
     """
 
-    def __init__(self, name: str = "", *, nodes: int = 1, options: Sequence[str] = (), timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        name: str = "",
+        *,
+        nodes: int = 1,
+        options: Sequence[str] = (),
+        timeout: float = 60.0,
+        context: str = "",
+        namespace: str = "",
+        yes: str = "",
+        kubeconfig: str = "",
+    ) -> None:
         """`name` is unique by default; `options` are further ones of `lastcall up` (`["--egress"]`); `timeout` seconds
-        until all nodes must be Ready."""
-        self.name = name or unused_name()
-        self._process: ClusterProcess | None = ClusterProcess(self.name, ["--nodes", str(nodes), *options], timeout)
-        super().__init__(None, "default")
+        until all nodes must be Ready.
+
+        `context` is an existing cluster, of `kubeconfig` or the file that kubectl reads; `namespace` is by default that
+        of the context. `yes` allows changes, and has to be the context's name. Raises UserError.
+        """
+        check_arguments(context, {"name": name, "nodes": nodes != 1, "options": options}, (namespace, yes, kubeconfig))
+        self.name = context or name or unused_name()
+        arguments = ["--nodes", str(nodes), *options]
+        self._asked = ContextOptions(kubeconfig=kubeconfig, context=context, namespace=namespace) if context else None
+        self._yes = yes
+        self._process: ClusterProcess | None = None if context else ClusterProcess(self.name, arguments, timeout)
+        super().__init__(None, namespace or "default")
 
     @classmethod
     def attach(cls, name: str) -> Self:
@@ -45,7 +67,9 @@ class AsyncCluster(AsyncNamespace):
         return found
 
     async def start(self) -> Self:
-        """Return when all nodes are Ready. Raises ClusterError."""
+        """Return when all nodes are Ready, or the existing cluster has answered. Raises ClusterError, UserError."""
+        if self._asked is not None:
+            return await self._open(self._asked)
         if sys.platform != "linux":
             # late: never needed on Linux
             from lastcall.world.elsewhere import why_not
@@ -63,8 +87,17 @@ class AsyncCluster(AsyncNamespace):
             raise
         return self
 
+    async def _open(self, asked: ContextOptions) -> Self:
+        # late: pytest imports the plugin in every run, with a cluster or without
+        from lastcall.testing.context_link import ContextLink
+
+        link = ContextLink(asked, self._yes)
+        await link.open()
+        self._connected, self._namespace = link, link.namespace
+        return self
+
     async def stop(self) -> None:
-        """End it, unless it was only attached to. Idempotent."""
+        """End it, unless it was only attached to; of an existing one remove what was created. Idempotent."""
         link, self._connected = self._connected, None
         if link is not None:
             await link.close()
@@ -87,7 +120,8 @@ class AsyncCluster(AsyncNamespace):
         return AsyncNamespace(self._link, name)
 
     async def create_namespace(self, name: str = "") -> AsyncNamespace:
-        """Return a new namespace, with a name that nobody has by default."""
+        """Return a new namespace, with a name that nobody has by default. Raises UserError for an existing cluster."""
+        self._link.check_own("create_namespace")
         found = self.in_namespace(name or unused_name("test"))
         await found.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": found.namespace}})
         return found
@@ -98,8 +132,9 @@ class AsyncCluster(AsyncNamespace):
         """Delete a namespace and wait until it is gone; `grace` seconds for its Pods, their own by default.
 
         Raises StillThere, with what holds it, after `timeout` seconds, and once finalizers or an API that does not
-        answer have held it for `held` seconds.
+        answer have held it for `held` seconds. Raises UserError for an existing cluster.
         """
+        self._link.check_own("delete_namespace")
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.endings import is_held
 
@@ -177,6 +212,7 @@ class AsyncCluster(AsyncNamespace):
     @asynccontextmanager
     async def temporary_namespace(self, name: str = "", *, grace: int | None = None) -> AsyncIterator[AsyncNamespace]:
         """Give a namespace for the time of a block. Raises StillThere at its end if finalizers hold the namespace."""
+        self._link.check_own("temporary_namespace")
         found = await self.create_namespace(name)
         try:
             yield found
@@ -184,5 +220,19 @@ class AsyncCluster(AsyncNamespace):
             await self.delete_namespace(found.namespace, grace=grace, held=HELD_SECONDS)
 
     async def rollout(self, *manifests: Any, timeout: float = 600.0, **options: Any) -> Rollout:
-        """Run `lastcall rollout` with these manifests, in a cluster of its own: see `lastcall.rollout`."""
-        return await run_rollout(manifests, timeout, options)
+        """Run `lastcall rollout` with these manifests, in a cluster of its own: see `lastcall.rollout`.
+
+        In an existing cluster `rollout("deployment/web")` disrupts a workload that is there: `lastcall rollout
+        --context`.
+        """
+        return await self._link.rollout(manifests, timeout, options)
+
+
+def check_arguments(context: str, own: Mapping[str, object], existing: Sequence[str]) -> None:
+    """Raise UserError for arguments of a cluster of one's own with `context`, and those of a context without it."""
+    if context and (given := [name for name, value in own.items() if value]):
+        raise UserError(
+            f"{given[0]}= is for a cluster of its own, and context={context!r} exists: leave one of them out"
+        )
+    if not context and any(existing):
+        raise UserError('namespace=, yes= and kubeconfig= are for an existing cluster: add context="NAME"')

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastcall.endings import exit_status, outcome_words, story
 from lastcall.errors import NoRequests
 from lastcall.testing.sent import Sent
+
+if TYPE_CHECKING:
+    from lastcall.endings.render import AboutCluster
 
 _WORST: Sequence[story.Outcome] = ("killed", "crashed", "restarted", "hookFailed", "unknown", "graceful")
 WIDTH = 100
@@ -22,6 +25,8 @@ class Ending:
     pods: tuple[story.Ending, ...]
     kubernetes_version: str
     sent: Sent | None = field(default=None, repr=False)
+    cluster: "AboutCluster | None" = field(default=None, repr=False)
+    """Which one, as documents have it."""
 
     @property
     def outcome(self) -> story.Outcome:
@@ -83,6 +88,7 @@ class Ending:
             exit_status=exit_status(self.pods),
             error="",
             not_simulated=None,
+            cluster=self.cluster,
         )
         return dict(made)
 

@@ -3,19 +3,24 @@
 # check: reads facts because it reads what a cluster sends about itself
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lastcall.endings import PodFacts, build_endings
 from lastcall.errors import ClusterError, LastcallError
 from lastcall.experiment.ready import Objects
+from lastcall.kube.api import Object
 from lastcall.kube.client import client_for, load_kubeconfig
 from lastcall.kube.cluster import ClusterUsageError, ControlClient, ControlError, DirectoryError, NotRunning, Publish
+from lastcall.manifests.applying import Manifests
 from lastcall.records.record import Record
+from lastcall.testing.rollout import Rollout, run_rollout
 from lastcall.world.clock import RealClock, monotonic
 
 if TYPE_CHECKING:
+    from lastcall.endings import Ending as Story
     from lastcall.testing.ending import Ending
 
 __tracebackhide__ = True  # pytest shows the caller's line
@@ -51,6 +56,21 @@ class Link:
         except (ControlError, NotRunning, DirectoryError, ClusterUsageError) as error:
             raise ClusterError(str(error)) from error
 
+    def allow(self, method: str, namespace: str) -> None:
+        """Return: in a cluster of our own everything may be changed."""
+
+    def check_own(self, method: str) -> None:
+        """Return: it is one."""
+
+    @asynccontextmanager
+    async def following(self, pods: Sequence[Object]) -> AsyncIterator[None]:
+        """Do nothing: the cluster itself records how its Pods end."""
+        yield
+
+    async def rollout(self, manifests: Sequence[Manifests], timeout: float, options: dict[str, Any]) -> Rollout:
+        """`lastcall rollout` of these manifests, in another cluster of its own."""
+        return await run_rollout(manifests, timeout, options)
+
     async def publish(self, target: str) -> tuple[str, int]:
         """Where connections to `svc/NAMESPACE/NAME:PORT` are taken. Raises ClusterError."""
         if target not in self._published:
@@ -76,9 +96,6 @@ class Link:
 
     async def endings(self, uids: Sequence[str]) -> "Ending":
         """How these Pods ended, when everything about them is known."""
-        # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall.testing.ending import Ending
-
         until = monotonic(self.clock) + SETTLE_SECONDS
         while True:
             records = await self._records(uids[0] if len(uids) == 1 else "") if uids else []
@@ -87,7 +104,7 @@ class Link:
                 once, [PodFacts(uid, "", "") for uid in uids], kubernetes_version=self.kubernetes_version
             )
             if all(pod.gone is not None for pod in pods) or monotonic(self.clock) > until:
-                return Ending(tuple(sorted(pods, key=lambda pod: pod.gone or 0.0)), self.kubernetes_version)
+                return self._ending(sorted(pods, key=lambda pod: pod.gone or 0.0))
             await self.clock.sleep(_LOOK_SECONDS)
 
     async def story(self, namespace: str, name: str) -> "Ending":
@@ -95,10 +112,17 @@ class Link:
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.endings import find_ending, known_endings
         from lastcall.errors import UserError
-        from lastcall.testing.ending import Ending
 
         known = known_endings(await self._records(), self.kubernetes_version)
         try:
-            return Ending((find_ending(known, name, namespace, None, self.name),), self.kubernetes_version)
+            return self._ending([find_ending(known, name, namespace, None, self.name)])
         except UserError as error:
             raise LastcallError(str(error)) from error
+
+    def _ending(self, pods: "Sequence[Story]") -> "Ending":
+        # late: pytest imports the plugin in every run, with a cluster or without
+        from lastcall.endings.render import about_cluster
+        from lastcall.testing.ending import Ending
+
+        version = self.kubernetes_version
+        return Ending(tuple(pods), version, cluster=about_cluster(version, name=self.name))

@@ -18,6 +18,7 @@ from lastcall.testing.sent import Requests, sending
 from lastcall.testing.streams import ExecResult, forwarded, run_command
 
 if TYPE_CHECKING:
+    from lastcall.testing.context_link import ContextLink
     from lastcall.testing.ending import Ending
     from lastcall.testing.link import Link
 
@@ -33,12 +34,12 @@ GRACE_SECONDS = 30
 class AsyncNamespace:
     """A namespace of a cluster that runs. Methods raise LastcallError, StatusError and ConnectionLost."""
 
-    def __init__(self, link: "Link | None", namespace: str) -> None:
+    def __init__(self, link: "Link | ContextLink | None", namespace: str) -> None:
         self._connected = link
         self._namespace = namespace
 
     @property
-    def _link(self) -> "Link":
+    def _link(self) -> "Link | ContextLink":
         if self._connected is None:
             raise ClusterError("the cluster is not started: use `with`, or start() and stop()")
         return self._connected
@@ -50,12 +51,12 @@ class AsyncNamespace:
 
     @property
     def kubeconfig(self) -> str:
-        """Return the path of the cluster's kubeconfig (0600)."""
+        """The path of the cluster's kubeconfig (0600). Raises UserError for an existing cluster."""
         return self._link.kubeconfig
 
     @property
     def server(self) -> str:
-        """Return `https://127.0.0.1:<port>`."""
+        """Where its API server is: `https://127.0.0.1:<port>`."""
         return self._link.server
 
     @property
@@ -78,8 +79,10 @@ class AsyncNamespace:
         """Apply everything in `manifests` on the server: paths, YAML text, objects. Return what the server answered.
 
         Namespaces that are used and not defined are created. With `wait`, return when all of it is ready: see
-        `wait_ready`. Raises InvalidManifest, and NotReady after `timeout` seconds.
+        `wait_ready`. Raises InvalidManifest, and NotReady after `timeout` seconds. In an existing cluster only new
+        objects are created, and the end of the block removes them; UserError names those that cannot be.
         """
+        self._link.allow("apply", self._namespace)
         found = read(manifests)
         applied = await apply_objects(self._objects, found, self._namespace, timeout)
         if wait:
@@ -123,9 +126,13 @@ class AsyncNamespace:
 
         `grace` is the DELETE's gracePeriodSeconds (of Pods only). With `load` (`svc/web:80`, or Requests) requests are
         sent over a published port meanwhile: `Ending.lost_requests`. `timeout` seconds until all is gone, by default a
-        minute more than the grace period. Raises StillThere.
+        minute more than the grace period. Raises StillThere, and UserError for what this program has not created in an
+        existing cluster.
         """
         found = [await self._existing(each) for each in references]
+        for named, obj in found:
+            self._link.allow("delete", named.namespace)
+            self._objects.check_delete(named, obj)
         pods = [
             pod for named, obj in found if named.resource in (PODS, *HAVE_PODS) for pod in await self._pods(named, obj)
         ]
@@ -143,6 +150,14 @@ class AsyncNamespace:
     async def _delete(
         self, found: Sequence[tuple[Named, Object]], pods: Sequence[Object], grace: int | None, timeout: float | None
     ) -> "Ending":
+        uids = [uid_of(pod) for pod in pods]
+        async with self._link.following(pods):
+            await self._delete_all(found, pods, grace, timeout)
+        return await self._link.endings(uids)
+
+    async def _delete_all(
+        self, found: Sequence[tuple[Named, Object]], pods: Sequence[Object], grace: int | None, timeout: float | None
+    ) -> None:
         client = self._objects.client
         for named, obj in found:
             of_pod = grace if named.resource == PODS else None
@@ -160,7 +175,6 @@ class AsyncNamespace:
                     await self._objects.wait(named, partial(_is_gone, uid))
         except TimeoutError:
             raise StillThere(await self._what_is_left(wanted, seconds)) from None
-        return await self._link.endings([uid_of(pod) for pod in pods])
 
     async def _what_is_left(self, wanted: dict[Named, str], seconds: float) -> str:
         # late: pytest imports the plugin in every run, with a cluster or without
@@ -181,7 +195,7 @@ class AsyncNamespace:
         """Return how a Pod ended, or how far its end is, from what the cluster remembers: of the latest Pod of that
         name.
 
-        Raises LastcallError when nothing of it has ended.
+        Raises LastcallError when nothing of it has ended. Of an existing cluster only ends by `delete` are known.
         """
         named = await self._named(pod)
         return await self._link.story(named.namespace, named.name)
@@ -211,6 +225,7 @@ class AsyncNamespace:
     ) -> ExecResult:
         """Run a command in a container, by default the Pod's first. Raises LastcallError after `timeout` seconds."""
         obj = await self._pod(pod)
+        self._link.allow("exec", namespace_of(obj))
         path = PODS.path(namespace_of(obj), name_of(obj), "exec")
         given = stdin.encode() if isinstance(stdin, str) else stdin
         try:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from published_schema import ROOT, SCHEMAS, documented
+from published_schema import ROOT, SCHEMAS, documented, problems
 
 from lastcall.cli.commands import cli
+from lastcall.endings.render import about_cluster, envelope
 
 COMMANDS = (["doctor"], ["status"], ["image", "ls"], ["lint", "-"])
 CLUSTER = {
@@ -37,8 +38,27 @@ def test_a_schema_is_of_the_draft_that_is_documented_and_its_page_names_it(name:
     assert schema["additionalProperties"] is False
     if "schema" in schema["properties"]:
         assert schema["properties"]["schema"] == {"const": name} and "schema" in schema["required"]
-        file = f"{name.split('/')[1]}-v1.schema.json"
+        _, kind, version = name.split("/")
+        file = f"{kind}-{version}.schema.json"
         assert file in (ROOT / "docs" / "ci.md").read_text() + (ROOT / "docs" / "rollout-v1.md").read_text()
+
+
+DOCUMENTS = sorted(name for name, each in SCHEMAS.items() if "schema" in each["properties"] and "record" not in name)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_document_begins_with_the_same_fields(name: str) -> None:
+    _, kind, version = name.split("/")
+    begins = envelope(name, about_cluster("1.36", context="prod"))
+    assert list(begins) == ["schema", "kind", "version", "tool", "cluster"]
+    assert (begins["kind"], f"v{begins['version']}") == (kind, version)
+    schema = SCHEMAS[name]
+    assert list(schema["properties"])[:5] == list(begins) == schema["required"][:5]
+    shared = {"properties": {key: schema["properties"][key] for key in begins}, "additionalProperties": False}
+    for cluster in (begins["cluster"], about_cluster(), None):
+        assert list(problems({**begins, "cluster": cluster}, shared, root=schema)) == []
+    for wrong in ({"kind": "other"}, {"version": 9}, {"tool": {"name": "other", "version": ""}}, {"cluster": "prod"}):
+        assert list(problems({**begins, **wrong}, shared, root=schema)) != []
 
 
 @pytest.mark.loopback
@@ -56,9 +76,9 @@ def test_a_field_that_is_missing_or_unknown_is_not_what_the_schema_says(argument
 
 
 def test_a_cluster_without_one_of_its_fields_is_not_what_the_schema_says() -> None:
-    rejects({"schema": "lastcall/cluster/v1", **CLUSTER})
+    rejects({**envelope("lastcall/cluster/v1", about_cluster("1.36", name="lastcall")), **CLUSTER})
     told = {"name": "old", "phase": "unknown", "message": "of a newer version"}
-    clusters = {"schema": "lastcall/clusters/v1", "clusters": [told]}
+    clusters = {**envelope("lastcall/clusters/v1"), "clusters": [told]}
     rejects(clusters)
     for bad in ({"name": "old"}, {**told, "more": 1}, CLUSTER):
         with pytest.raises(AssertionError):

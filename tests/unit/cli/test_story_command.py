@@ -214,7 +214,7 @@ def test_without_a_pod_all_endings_are_listed_the_latest_last(tell):
     assert lines[4] == "default/crashes is not running: lastcall story crashes -n default"
     assert lines[5].startswith("default/slow is ") and lines[5].endswith(": lastcall story slow -n default")
     document = json.loads(tell("-o", "json")[1])
-    assert documented(document)["schema"] == "lastcall/endings/v1"
+    assert documented(document)["schema"] == "lastcall/endings/v2"
     assert [each["outcome"] for each in document["endings"]] == ["graceful", "killed", "unknown"]
     assert tell("-n", "shop")[1].startswith("no Pod of cluster 'lastcall' has ended yet")
 

@@ -39,13 +39,17 @@ class Asked:
         return SimpleNamespace(items=self.objects.get(resource.plural, []))
 
 
+def link(objects: Any) -> Any:
+    return SimpleNamespace(objects=objects, check_own=lambda method: None)
+
+
 def deleted(grace: int | None, **objects: list[Object]) -> list[tuple[str, str, Any]]:
     asked, cluster = Asked(objects), AsyncCluster("a")
 
     async def gone(*_: Any) -> None:
         pass
 
-    cluster._connected = SimpleNamespace(objects=SimpleNamespace(client=asked, wait=gone))  # type: ignore[assignment]
+    cluster._connected = link(SimpleNamespace(client=asked, wait=gone))
     asyncio.run(cluster.delete_namespace("a", grace=grace))
     return asked.deleted
 
@@ -108,7 +112,7 @@ class Held:
 
 def what_holds(objects: Held, **options: Any) -> list[str]:
     cluster = AsyncCluster("a")
-    cluster._connected = SimpleNamespace(objects=objects)  # type: ignore[assignment]
+    cluster._connected = link(objects)
     with pytest.raises(StillThere) as error:
         asyncio.run(cluster.delete_namespace("a", **options))
     return str(error.value).splitlines()

@@ -54,7 +54,10 @@ def list_images(output: str) -> None:
             }
             for one in found
         ]
-        show(json_text({"schema": "lastcall/images/v1", "images": entries}))
+        # late: only with --output json
+        from lastcall.endings.render import envelope
+
+        show(json_text({**envelope("lastcall/images/v1"), "images": entries}))
         return
     rows = [("IMAGE", "DIGEST", "SIZE", "CREATED", "FROM"), *(row for one in found for row in _rows(one))]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]

@@ -94,9 +94,9 @@ def rollout(
     and removes it afterwards. With --from-cluster it copies the workload from another cluster, which it only reads. The
     report lists what differs here.
 
-    With --context and the name of a workload (deployment/web) the experiment runs on that cluster: lastcall first
-    prints what it will do, and starts when you type the context's name (or give --yes=NAME). It undoes its changes at
-    the end. If it was killed, run lastcall cleanup.
+    With --context and the name of a workload (deployment/web, rollout.argoproj.io/web) the experiment runs on that
+    cluster: lastcall first prints what it will do, and starts when you type the context's name (or give --yes=NAME). It
+    undoes its changes at the end. If it was killed, run lastcall cleanup.
 
     Exit status: 0 no request was lost (or no more than --max-lost); 3 requests were lost, --max-p99 was exceeded, or a
     container crashed or was restarted by a probe; 4 requests were lost before the disruption, or nothing answered; 2

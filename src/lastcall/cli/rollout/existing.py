@@ -18,7 +18,16 @@ from lastcall.cli.rollout.rounds import run_rollout
 from lastcall.cli.terminal import note, say
 from lastcall.contexts import ContextOptions
 from lastcall.errors import LastcallError
-from lastcall.experiment.existing import ExistingWorkspace, Plan, Taking, check_yes, parsed_workload, reached, read_ca
+from lastcall.experiment.existing import (
+    ExistingWorkspace,
+    Plan,
+    Taking,
+    check_yes,
+    parsed_workload,
+    reached,
+    read_ca,
+    split_workload,
+)
 from lastcall.experiment.rollout import RolloutOptions, RolloutSession
 from lastcall.kube.api import name_of
 from lastcall.kube.cluster import ClusterOptions
@@ -41,10 +50,11 @@ def on_a_cluster(
     options: RolloutOptions,
 ) -> int:
     """The exit status of an experiment on somebody's cluster. Raises UserError, WorldError."""
-    if len(sources.manifests) != 1:
+    named = dict.fromkeys((*sources.manifests, *([options.workload] if options.workload else ())))
+    if len(named) != 1:
         raise click.UsageError("with --context give the name of one workload there, such as deployment/web")
-    (asked,) = sources.manifests
-    parsed_workload(asked)
+    (asked,) = named
+    split_workload(asked)
     check_yes(there.context, yes)
     if not is_set("source"):
         options = replace(options, source="client" if url else "pod")

@@ -113,8 +113,8 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         metavar="KIND/NAME",
         default="",
         shell_complete=complete_workload,
-        help="The workload to disrupt, if the manifests have several: deployment/web.  [default: the one behind the "
-        "Service]",
+        help="The workload to disrupt, if the manifests have several: deployment/web. With --context also "
+        "KIND.GROUP/NAME of a kind with a controller of its own.  [default: the one behind the Service]",
     ),
     click.option("--service", default="", help="The Service to send to, if the manifests have several."),
     click.option(

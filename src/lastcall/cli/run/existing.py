@@ -36,7 +36,7 @@ def run_there(sources: Sources, asked: ContextOptions, yes: str, delete: bool, o
     async def work() -> int:
         async with reached(chosen.asked, note) as cluster:
             version = ".".join(cluster.version.removeprefix("v").split(".")[:2]) or options.kubernetes_version
-            showing = partial(show, out, options.with_cluster(kubernetes_version=version))
+            showing = partial(show, out, options.with_cluster(kubernetes_version=version), context=asked.context)
 
             def tell(endings: Sequence[Ending], error: LastcallError | None) -> None:
                 nonlocal told

@@ -147,6 +147,7 @@ def show(
     status: int,
     error: LastcallError | None = None,
     manifests: Sequence[Manifest] = (),
+    context: str = "",
 ) -> None:
     """The stories as they were asked for; where an error left none, only reports for CI."""
     if error and not endings:
@@ -167,6 +168,7 @@ def show(
         not_ready=causes_of(error),
         seen_live=not takes_stdout(options.output, options.output_file),
         notes=tuple(of_manifests(manifests)),
+        context=context,
     )
     summarize(options.summary, endings, options.kubernetes_version, str(error or ""))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -20,6 +20,9 @@ from lastcall.kube.cluster import (
     check_name,
     names,
 )
+
+if TYPE_CHECKING:
+    from lastcall.endings.render import AboutCluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,6 +74,9 @@ def published_text(facts: dict[str, Any]) -> str:
     return "".join(lines)
 
 
-def show_json(schema: str, content: dict[str, Any]) -> None:
-    """A document on stdout."""
-    show(json_text({"schema": schema, **content}))
+def show_json(schema: str, content: dict[str, Any], cluster: "AboutCluster | None" = None) -> None:
+    """Print a document to stdout. `cluster` is the one that it is about."""
+    # late: only with --output json
+    from lastcall.endings.render import envelope
+
+    show(json_text({**envelope(schema, cluster), **content}))

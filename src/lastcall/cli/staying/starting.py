@@ -34,7 +34,10 @@ class Terminal:
             self.note(facts["notApplied"])
         with suppress(*self._unheard):
             if self._output == "json":
-                show_json("lastcall/cluster/v1", facts)
+                # late: only with --output json
+                from lastcall.endings.render import about_cluster
+
+                show_json("lastcall/cluster/v1", facts, about_cluster(facts["kubernetesVersion"], name=facts["name"]))
             else:
                 say_all(f"{ready_text(facts)}\n{self._way_out}")
             sys.stdout.flush()

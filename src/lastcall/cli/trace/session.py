@@ -276,6 +276,7 @@ class _Trace:
             status=exit_status(endings),
             explain=self._asked.explain,
             width=self._out.width,
+            context=self._chosen.context,
         )
 
     def _finish(self, going_on: list[Ending]) -> int:

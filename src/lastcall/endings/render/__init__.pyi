@@ -7,6 +7,10 @@ from .console import BREAK as BREAK
 from .console import SafeConsole as SafeConsole
 from .console import Text as Text
 from .console import plain_lines as plain_lines
+from .envelope import AboutCluster as AboutCluster
+from .envelope import Head as Head
+from .envelope import about_cluster as about_cluster
+from .envelope import envelope as envelope
 from .html import html_page as html_page
 from .json_text import quoted_json as quoted_json
 from .json_v1 import NotSimulated as NotSimulated

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lastcall.endings import node_facts, story
+from lastcall.endings.render.envelope import AboutCluster, about_cluster, envelope
 from lastcall.endings.render.json_text import quoted_json
 from lastcall.endings.verdict import is_ongoing
 from lastcall.errors import UnreadyCause
@@ -31,9 +32,9 @@ class NotSimulated:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """How Pods ended. `error` is the world's error that cut the story short, "" when there was none. `not_ready` are
-    the causes of Pods that did not become Ready; None where all did. `not_simulated` are objects of the manifests that
-    nobody acts on; None where no manifests were run."""
+    """How Pods ended, after the envelope. `error` is the world's error that cut the story short, "" without one.
+    `not_ready` are the causes of Pods that did not become Ready; None where all did. `not_simulated` are objects of the
+    manifests that nobody acts on; None where no manifests were run."""
 
     schema: Literal["lastcall/ending/v1"]
     lastcall_version: str
@@ -109,13 +110,14 @@ def endings_document(
     error: str = "",
     not_ready: Sequence[UnreadyCause] = (),
     not_simulated: Sequence[NotSimulated] | None = None,
+    cluster: AboutCluster | None = None,
 ) -> dict[str, Any]:
-    """Return the whole document, as `Document` describes."""
+    """Return the whole document, as `Document` describes. `cluster` is by default one that a command started."""
     notes = None if not_simulated is None else tuple(not_simulated)
     causes = tuple(not_ready) or None
     made = Document(SCHEMA, lastcall_version, kubernetes_version, exit_status, error, causes, notes, tuple(endings))
     shown: dict[str, Any] = LAYOUT.to_json(made)
-    return shown
+    return envelope(SCHEMA, cluster or about_cluster(kubernetes_version)) | shown
 
 
 def ending_json(ending: story.Ending) -> dict[str, Any]:

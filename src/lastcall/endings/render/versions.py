@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from lastcall.endings.render.console import Text, plain_lines
+from lastcall.endings.render.envelope import envelope
 from lastcall.endings.render.json_v1 import endings_document
 from lastcall.endings.render.text import story
 from lastcall.endings.story import Ending
@@ -87,7 +88,7 @@ def versions_document(stories: Sequence[VersionStory], *, lastcall_version: str,
     """Return the schema `lastcall/versions/v1` (docs/ending-v1.md): a document of `lastcall/ending/v1` for each
     version."""
     return {
-        "schema": SCHEMA,
+        **envelope(SCHEMA),
         "lastcallVersion": lastcall_version,
         "exitStatus": exit_status,
         "versions": [

@@ -1,10 +1,13 @@
 from .connection import reached as reached
 from .copy import Taking as Taking
 from .copy import parsed_workload as parsed_workload
+from .entrance import of_service as of_service
 from .handshake import read_ca as read_ca
+from .kinds import split_workload as split_workload
 from .leftovers import Leftovers as Leftovers
 from .leftovers import find_leftovers as find_leftovers
 from .leftovers import put_back as put_back
+from .objects import ExistingObjects as ExistingObjects
 from .plan import Plan as Plan
 from .plan import check_namespace as check_namespace
 from .plan import check_yes as check_yes

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from lastcall.errors import WorldError
+from lastcall.errors import UserError, WorldError
 from lastcall.experiment.existing.ledger import (
     LABEL,
     Changed,
@@ -28,7 +28,8 @@ from lastcall.experiment.existing.ledger import (
     was,
 )
 from lastcall.experiment.existing.retries import until_answered
-from lastcall.experiment.rollout.fields import RESTARTED_AT, nested
+from lastcall.experiment.rollout.custom import scaled, why_unsettled
+from lastcall.experiment.rollout.fields import RESTARTED_AT, is_custom, nested
 from lastcall.kube.api import (
     CONFIGMAPS,
     CONTROLLERREVISIONS,
@@ -271,7 +272,7 @@ async def _settle(client: Client, clock: Clock, namespace: str, change: Changed,
     not get them is as it was all the same, which is said."""
     deadline = monotonic(clock) + GONE_SECONDS
     while (there := await _get(client, change.target, namespace)) is not None:
-        if is_settled(there) and not await _ending(client, namespace, there):
+        if await _has_settled(client, namespace, change.target.resource, there):
             break
         if monotonic(clock) > deadline:
             say(f"{change.target.told} is restored, but not all of its Pods are available after {GONE_SECONDS:g} s")
@@ -279,15 +280,29 @@ async def _settle(client: Client, clock: Clock, namespace: str, change: Changed,
         await clock.sleep(_LOOK_SECONDS)
     if there is None or change.path != RESTARTED_AT or was(there, change.path) == change.after:
         return
-    kind = REPLICASETS if change.target.plural == DEPLOYMENTS.plural else CONTROLLERREVISIONS
+    kinds = [REPLICASETS if change.target.plural == DEPLOYMENTS.plural else CONTROLLERREVISIONS]
+    if is_custom(change.target.resource):
+        kinds = [REPLICASETS, CONTROLLERREVISIONS]
     try:
-        revisions = (await client.list(kind, namespace)).items
-        for each in leftover_revisions(revisions, uid_of(there), change):
-            await client.delete(kind, name_of(each), namespace, uid=uid_of(each))
+        for kind in kinds:
+            revisions = (await client.list(kind, namespace)).items
+            for each in leftover_revisions(revisions, uid_of(there), change):
+                await client.delete(kind, name_of(each), namespace, uid=uid_of(each))
     except StatusError as error:
         if error.code != 403:
             raise
         say(f"the revision could not be removed from the history of {change.target.told}: {error.message}")
+
+
+async def _has_settled(client: Client, namespace: str, resource: Resource, workload: Object) -> bool:
+    """Whether a workload has its Pods back, and none is ending."""
+    if not is_custom(resource):
+        return is_settled(workload) and not await _ending(client, namespace, workload)
+    try:
+        found = await scaled(client, resource, workload)
+    except (StatusError, UserError):
+        return True  # nothing tells
+    return not why_unsettled(workload, found) and not found.ending
 
 
 async def _ending(client: Client, namespace: str, workload: Object) -> bool:

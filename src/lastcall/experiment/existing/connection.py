@@ -10,6 +10,9 @@ from lastcall.contexts import ContextOptions, choose, connected
 if TYPE_CHECKING:
     from lastcall.kube.client import HTTPClient
 
+AGENT = "lastcall-experiment"
+"""Of requests in an audit log, and the manager of the fields that they set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reached:
@@ -32,5 +35,5 @@ async def reached(asked: ContextOptions, warn: Callable[[str], None]) -> AsyncIt
     """Connect for the time of the block. Raises UserError, WorldError, also for what the client raises inside the
     block."""
     chosen = choose(asked)
-    async with connected(chosen, agent="lastcall-experiment", warn=warn) as cluster:
+    async with connected(chosen, agent=AGENT, warn=warn) as cluster:
         yield Reached(cluster.client, chosen.context, chosen.server, chosen.namespace, cluster.version)

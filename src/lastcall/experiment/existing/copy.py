@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from lastcall.errors import UserError
 from lastcall.experiment.existing import differences as differing
 from lastcall.experiment.existing.clean_objects import cleaned
+from lastcall.experiment.existing.kinds import KINDS, not_a_workload, split_workload
 from lastcall.experiment.existing.permissions import Missing, told_missing
 from lastcall.experiment.not_simulated import Note
-from lastcall.experiment.rollout.workload import WORKLOADS, resource_of
+from lastcall.experiment.rollout.workload import resource_of
 from lastcall.kube.api import (
     CONFIGMAPS,
     HORIZONTALPODAUTOSCALERS,
@@ -53,12 +54,16 @@ class Taken:
 
 
 def parsed_workload(asked: str) -> tuple[Resource, str]:
-    """Parse `deployment/web`. Raises UserError."""
-    kind, slash, name = asked.partition("/")
+    """Parse `deployment/web`. Raises UserError, also for a kind whose controller is not in a cluster of ours."""
+    kind, name = split_workload(asked)
     resource = resource_of(kind)
-    if not slash or not name or "/" in name or resource is None:
-        kinds = ", ".join(each.kind.lower() for each in WORKLOADS)
-        raise UserError(f"{asked!r} is not a workload: write KIND/NAME, such as deployment/web; KIND is {kinds}")
+    if resource is None and "." not in kind:
+        raise not_a_workload(asked, f"with {KINDS} for KIND")
+    if resource is None:
+        raise UserError(
+            f"{asked!r} cannot be copied to a cluster of lastcall, which has no controller for a {kind}\n"
+            f"fix: name one of {KINDS}; or disrupt it there, with --context and without --from-cluster"
+        )
     return resource, name
 
 

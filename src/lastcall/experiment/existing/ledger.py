@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from lastcall.experiment.rollout.fields import REPLICAS, RESTARTED_AT
+from lastcall.experiment.rollout.fields import REPLICAS, RESTARTED_AT, is_custom
 from lastcall.kube.api import (
     CONFIGMAPS,
     DAEMONSETS,
@@ -69,6 +69,13 @@ MOST_TEXT = 1 << 20
 """Characters in a ledger: Kubernetes allows a ConfigMap 1 MiB (`MaxSecretSize`)."""
 _WORKLOADS = frozenset(("apps", plural) for plural in ("deployments", "statefulsets", "daemonsets", "replicasets"))
 _WORD = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_PARTS = {
+    "group": _WORD,
+    "version": re.compile(r"v[a-z0-9]{1,62}"),
+    "plural": re.compile(r"[a-z][-a-z0-9]{0,62}"),
+    "kind": re.compile(r"[A-Z][A-Za-z0-9]{0,62}"),
+}
+"""Of a kind that Kubernetes does not have."""
 
 
 class NotALedger(ValueError):
@@ -209,11 +216,19 @@ def restoration(id_: str, entry: Entry, there: Object | None) -> Restoration:
         return Restoration(
             why=f"{field} of {entry.target.told} was changed since by somebody else, and is left as it is"
         )
-    pointer = "".join(f"/{_escaped(step)}" for step in entry.path)
-    test = {"op": "test", "path": pointer, "value": entry.after}
+    path = _all_of_it(there, entry.path) if entry.before == _ABSENT else entry.path
+    pointer = "".join(f"/{_escaped(step)}" for step in path)
+    test = {"op": "test", "path": pointer, "value": was(there, path)}
     if entry.before == _ABSENT:
         return Restoration(patch=(test, {"op": "remove", "path": pointer}))
     return Restoration(patch=(test, {"op": "replace", "path": pointer, "value": entry.before}))
+
+
+def _all_of_it(there: Object, path: Sequence[str]) -> Sequence[str]:
+    """The path of what is there for this field alone: a custom resource keeps a map that has become empty."""
+    while len(was(there, path[:-1])) == 1:
+        path = path[:-1]
+    return path
 
 
 def leftover_revisions(revisions: Iterable[Object], owner_uid: str, change: Changed) -> list[Object]:
@@ -251,7 +266,8 @@ def from_config_map(obj: Object) -> Ledger:
     """Return the ledger in a ConfigMap. Raise NotALedger, with why, for anything that `as_config_map` would not write.
 
     A user who may write ConfigMaps can forge one, and an administrator would restore it. So a ledger speaks only of
-    its own namespace, names only kinds that experiments create, and changes only what experiments change.
+    its own namespace, names only kinds that experiments create, and changes only what experiments change: two fields
+    of workloads, also of those whose kind is not Kubernetes's own.
     """
     id_ = labels_of(obj).get(LABEL, "")
     try:
@@ -294,12 +310,13 @@ def _holder(value: Any) -> Holder:
 def _entry(value: Any, namespace: str) -> Entry:
     """Raises ValueError."""
     fields = value if isinstance(value, dict) else {}
-    target = _target(fields.get("target"), namespace)
     if fields.get("does") == "created":
-        return Created(target)
+        return Created(_target(fields.get("target"), namespace, KINDS))
+    target = _target(fields.get("target"), namespace, (*KINDS, *_custom_kind(fields.get("target"))))
     path = fields.get("path")
     known = next((each for each in CHANGES if isinstance(path, list) and list(each) == path), None)
-    if fields.get("does") != "changed" or (target.group, target.plural) not in _WORKLOADS or known is None:
+    is_workload = (target.group, target.plural) in _WORKLOADS or is_custom(target.resource)
+    if fields.get("does") != "changed" or not is_workload or known is None:
         raise ValueError("an entry describes a change that experiments do not make")
     before, after = fields.get("before"), fields.get("after")
     if type(before) not in (str, int) or type(after) not in (str, int):
@@ -307,10 +324,20 @@ def _entry(value: Any, namespace: str) -> Entry:
     return Changed(target, known, before, after)
 
 
-def _target(value: Any, namespace: str) -> Target:
+def _custom_kind(value: Any) -> list[Resource]:
+    """The kind that an entry names, if it is well-formed and not Kubernetes's own."""
+    fields = value if isinstance(value, dict) else {}
+    parts = {part: str(fields.get(part)) for part in _PARTS}
+    if not all(_PARTS[part].fullmatch(text) for part, text in parts.items()):
+        return []
+    found = Resource(parts["group"], parts["version"], parts["plural"], parts["kind"], True)
+    return [found] if is_custom(found) else []
+
+
+def _target(value: Any, namespace: str, kinds: Iterable[Resource]) -> Target:
     """Raises ValueError."""
     fields = value if isinstance(value, dict) else {}
-    resources = {(each.group, each.version, each.plural, each.kind): each for each in KINDS}
+    resources = {(each.group, each.version, each.plural, each.kind): each for each in kinds}
     key = tuple(str(fields.get(part)) for part in ("group", "version", "plural", "kind"))
     name = fields.get("name")
     if key not in resources or not isinstance(name, str) or not is_name(name):

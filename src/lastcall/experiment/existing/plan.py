@@ -44,7 +44,7 @@ def check_namespace(namespace: str) -> None:
     if namespace.startswith(RESERVED):
         raise UserError(
             f"namespace {namespace} is Kubernetes's own: lastcall runs no experiments in {RESERVED}*\n"
-            "fix: give a namespace of applications with -n"
+            "fix: give a namespace of applications (-n, in Python namespace=)"
         )
 
 

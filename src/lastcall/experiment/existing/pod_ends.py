@@ -36,12 +36,13 @@ _FOREVER = float("inf")
 @dataclass(slots=True)
 class Following:
     """`run` beside the experiment; `synced` says whether Pods are followed. `serving` are the containers to which
-    requests go, none for all."""
+    requests go, none for all. With a `selector` the Pods are those that it matches, whoever owns them."""
 
     cluster: Reached
     target: Target
     world: World
     serving: frozenset[str] = frozenset()
+    selector: str = ""
     pods: dict[str, PodLife] = field(default_factory=dict)
     """By uid; their moments have the bounds that a watch gives them."""
     records: list[Record] = field(default_factory=list)
@@ -66,7 +67,7 @@ class Following:
     def __post_init__(self) -> None:
         self._follower = Follower(
             self.cluster.client,
-            Scope(namespace=self.cluster.namespace, targets=(self.target,)),
+            Scope(self.cluster.namespace, self.selector, () if self.selector else (self.target,)),
             world=self.world,
             on_record=self._record,
             node_side=self,

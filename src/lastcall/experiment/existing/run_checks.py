@@ -27,15 +27,18 @@ from lastcall.manifests import OWNERS, Manifest
 def check_manifests(namespace: str, manifests: Sequence[Manifest]) -> None:
     """Raises UserError, a line each, for what cannot be created in `namespace` and removed without a trace."""
     check_namespace(namespace)
-    found = [f"{each.place.at()}: {_told(each)}: {why}" for each in manifests if (why := _refusal(namespace, each))]
+    found = [f"{each.place.at()}: {_told(each)}: {why}" for each in manifests if (why := refusal(namespace, each))]
     if found:
         raise UserError("\n".join(found))
 
 
-def _refusal(namespace: str, manifest: Manifest) -> str:
+def refusal(namespace: str, manifest: Manifest) -> str:
+    """Return why an object cannot be created and removed without a trace, "" if it can."""
     resource, obj = manifest.resource, manifest.obj
     if not resource.namespaced:
-        return "it is cluster-scoped, and run --context only creates objects in one namespace: remove it"
+        return (
+            "it is cluster-scoped, and on an existing cluster lastcall only creates objects in one namespace: remove it"
+        )
     if namespace_of(obj) != namespace:
         return f"its namespace is {namespace_of(obj)}, and the experiment's is {namespace}: give one with -n"
     if not is_name(str(obj["metadata"].get("name") or "")):

@@ -6,13 +6,14 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lastcall.endings import said
+from lastcall.endings.render import AboutCluster, about_cluster
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.existing.changes import Changes, is_settled
 from lastcall.experiment.existing.connection import Reached
-from lastcall.experiment.existing.copy import Taking, parsed_workload
+from lastcall.experiment.existing.copy import Taking
 from lastcall.experiment.existing.entrance import (
     Entrance,
     is_even,
@@ -23,7 +24,8 @@ from lastcall.experiment.existing.entrance import (
     of_url,
 )
 from lastcall.experiment.existing.handshake import check_handshake
-from lastcall.experiment.existing.ledger import claim_templates
+from lastcall.experiment.existing.kinds import find_kind
+from lastcall.experiment.existing.ledger import claim_templates, was
 from lastcall.experiment.existing.plan import (
     Plan,
     check_copy,
@@ -36,7 +38,9 @@ from lastcall.experiment.existing.pod_ends import LATE_SECONDS, Following
 from lastcall.experiment.existing.pod_load import PodLoad, start_in_pod
 from lastcall.experiment.existing.retries import PatientClient
 from lastcall.experiment.not_simulated import Note, of_load
-from lastcall.experiment.rollout.target import find_target, serving_container
+from lastcall.experiment.rollout.custom import check_scale_in, check_template, scaled, why_unsettled
+from lastcall.experiment.rollout.fields import RESTARTED_AT, is_custom
+from lastcall.experiment.rollout.target import serving_container, target_of
 from lastcall.experiment.rollout.workspace import Experiment, Observed, Sending, Workspace
 from lastcall.kube.api import (
     NAMESPACES,
@@ -84,9 +88,10 @@ Confirm = Callable[[Plan], None]
 
 @dataclass(slots=True)
 class ExistingWorkspace(Workspace):
-    """`asked` is KIND/NAME. With a source of "pod" requests come from a Pod of `image`, else from here: to `url`, or,
-    if that is "", to what the Service offers outside. With `copy_to` a copy there is disrupted. `url_ca` has the
-    certificates, as PEM, that are trusted at an https `url`; "" is whom this machine trusts."""
+    """`asked` is KIND/NAME, or KIND.GROUP/NAME of a kind that Kubernetes does not have. With a source of "pod" requests
+    come from a Pod of `image`, else from here: to `url`, or, if that is "", to what the Service offers outside. With
+    `copy_to` a copy there is disrupted. `url_ca` has the certificates, as PEM, that are trusted at an https `url`; ""
+    is whom this machine trusts."""
 
     cluster: Reached
     asked: str
@@ -99,6 +104,10 @@ class ExistingWorkspace(Workspace):
     following: Following = field(init=False)
     """Set when everything is agreed to."""
     _client: PatientClient = field(init=False)
+    _kind: Resource = field(init=False)
+    _name: str = ""
+    _selector: str = ""
+    """Of the Pods of a kind that Kubernetes does not have."""
     _changes: Changes | None = None
     _entrance: Entrance = field(init=False)
     _pods: Sequence[Object] = ()
@@ -113,6 +122,9 @@ class ExistingWorkspace(Workspace):
     @property
     def client(self) -> Client:
         return self._client
+
+    def about(self, now: Experiment) -> AboutCluster:
+        return about_cluster(self.cluster.version.removeprefix("v"), context=self.cluster.context)
 
     async def restore(self, now: Experiment) -> None:
         if self._changes is not None and self._changes.id:
@@ -129,37 +141,48 @@ class ExistingWorkspace(Workspace):
                 f"--disrupt {now.options.disrupt} ends Pods of other workloads, too, so lastcall does not do it on an "
                 f"existing cluster\nfix: one of {', '.join(WAYS)}"
             )
+        self._kind, self._name = await find_kind(self.cluster, self.asked)
         if self.copy_to:
             await self._copy(now)
         else:
             await self._agree(now)
         self._entrance = replace(self._entrance, address=await self._resolved(self._entrance))
-        resource, name = now.target.workload.resource, name_of(now.owner)
+        followed = Followed(self._kind.kind, name_of(now.owner))
         _, serving = serving_containers(now.owner["spec"]["template"]["spec"], now.target.container_port)
-        self.following = Following(self.cluster, Followed(resource.kind, name), now.world, frozenset(serving))
+        self.following = Following(self.cluster, followed, now.world, frozenset(serving), self._selector)
 
     async def _agree(self, now: Experiment) -> None:
-        _, name = parsed_workload(self.asked)
-        owner = await self._workload(name)
-        if not is_settled(owner):
-            raise UserError(
-                f"{self.asked} is in the middle of a rollout: not all of its Pods have the newest template and are "
-                f"available\n"
-                "fix: wait for it (kubectl rollout status), or repair it first"
-            )
+        owner = await self._workload(self._name)
+        if is_custom(self._kind):
+            owner = await self._custom(owner, now.options.disrupt)
+        elif not is_settled(owner):
+            raise UserError(_unsettled(self.asked, "not all of its Pods are of the newest template and available"))
         await self._found(now, owner)
         if self._entrance.tls_name:
             await check_handshake(self._entrance, self.url_ca)
-        self._pods = await self._own_pods(owner)
+        self._pods = self._pods or await self._own_pods(owner)
         steps, restored = self._planned(now.options, owner, len(self._pods), self._entrance.told)
         self.confirm(Plan(self.cluster.context, self.cluster.server, self.cluster.namespace, steps, restored))
         self._changes = Changes(self._client, self.cluster.namespace, now.world)
 
+    async def _custom(self, owner: Object, disrupt: str) -> Object:
+        """Look at a workload whose kind is not Kubernetes's own, and set its Pods. Return it with what others have by
+        default. Raises UserError."""
+        check_template(self._kind, owner)
+        found = await scaled(self._client, self._kind, owner)
+        if why := why_unsettled(owner, found):
+            raise UserError(_unsettled(self.asked, why))
+        if disrupt == "scale-in":
+            check_scale_in(self._kind, owner, found.wanted)
+        self._selector, self._pods = found.selector, found.living
+        spec, template = owner["spec"], owner["spec"]["template"]
+        whole = {**template, "metadata": template.get("metadata") or {}}
+        return {**owner, "spec": {**spec, "replicas": found.wanted, "template": whole}}
+
     async def _found(self, now: Experiment, owner: Object) -> None:
         """Set the workload, its Service, and where requests enter."""
-        resource, _ = parsed_workload(self.asked)
         now.owner = owner
-        now.target = find_target([_manifest(owner, resource), *await self._services()], now.options)
+        now.target = target_of(_manifest(owner, self._kind), await self._services(), now.options)
         now.service = now.target.service.obj
         self._entrance = await self._entrance_of(now)
 
@@ -167,6 +190,11 @@ class ExistingWorkspace(Workspace):
         """All of it in another namespace, where nothing is but what is copied."""
         source, copy_to = self.cluster, self.copy_to
         check_copy(source.namespace, copy_to)
+        if is_custom(self._kind):
+            raise UserError(
+                f"--copy-to copies only kinds that Kubernetes has, and {self.asked} is a {self._kind.kind} of "
+                f"{self._kind.group}\nfix: leave out --copy-to, or create a copy yourself and name that"
+            )
         await self._check_scratch()
         taken = await Taking(source.client, source.where, source.namespace, stays=True).run(self.asked)
         workload = taken.manifests[-1].obj
@@ -212,8 +240,7 @@ class ExistingWorkspace(Workspace):
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """(steps, restored)"""
         disrupt = options.disrupt
-        resource, _ = parsed_workload(self.asked)
-        steps, restored = of_rollout(resource, owner, pods, disrupt, "delete" if disrupt == "delete" else "evict")
+        steps, restored = of_rollout(self._kind, owner, pods, disrupt, "delete" if disrupt == "delete" else "evict")
         steps = (f"send {sum(options.load.rates.values()):g} requests a second to {entrance}", *steps)
         if options.source == "pod":
             steps = (f"create a Pod of image {self.image}, which sends requests", *steps)
@@ -228,7 +255,7 @@ class ExistingWorkspace(Workspace):
         return of_service(now.service, now.target.port, await self._nodes())
 
     async def _workload(self, name: str) -> Object:
-        resource, _ = parsed_workload(self.asked)
+        resource = self._kind
         try:
             found: Object = await self._client.get(resource, name, self.cluster.namespace)
         except StatusError as error:
@@ -311,8 +338,19 @@ class ExistingWorkspace(Workspace):
 
     async def disturb(self, now: Experiment) -> str:
         self.following.began = now.moment
+        return await self.disrupted(now, self._pods, self._change)
+
+    async def _change(self, resource: Resource, name: str, path: tuple[str, ...], value: Any) -> Object:
+        """Set a field, the ledger first. Raises UserError if its kind does not keep it."""
         assert self._changes is not None
-        return await self.disrupted(now, self._pods, self._changes.change)
+        changed = await self._changes.change(resource, name, path, value)
+        if path == RESTARTED_AT and was(changed, path) != value:
+            raise UserError(
+                f"{resource.kind} {name} does not keep annotations of its Pod template, so a rollout cannot be asked "
+                "for\nfix: --disrupt delete, evict or scale-in; or let its CustomResourceDefinition keep spec.template"
+                ".metadata (x-kubernetes-preserve-unknown-fields)"
+            )
+        return changed
 
     # -- what was found -----------------------------------------------------------------------------------------------
 
@@ -371,6 +409,10 @@ class ExistingWorkspace(Workspace):
         if reasons(found):
             notes.append(Note("onACluster", "", said("onACluster", "causes", context=self.cluster.context, **facts)))
         return notes
+
+
+def _unsettled(asked: str, why: str) -> str:
+    return f"{asked} is not settled: {why}\nfix: wait for it (kubectl rollout status), or repair it first"
 
 
 def _manifest(obj: Object, resource: Resource) -> Manifest:

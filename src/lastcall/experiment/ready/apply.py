@@ -12,13 +12,13 @@ __tracebackhide__ = True  # pytest shows the caller's line
 
 
 async def apply(objects: Objects, found: Sequence[Object], namespace: str, timeout: float) -> ObjectList:
-    """Return what the server answered. Namespaces that are used and not defined are created, and definitions waited
-    for.
+    """Return what the server answered. Create namespaces that are used and not defined, and wait for definitions.
 
     Raises InvalidManifest for what the server refuses, NotReady for a definition that is not served after `timeout`
-    seconds.
+    seconds, UserError for what may not be changed in an existing cluster.
     """
     applied: ObjectList = []
+    await objects.check_apply(found, namespace)
     defined = {name_of(obj) for obj in found if obj["kind"] == "Namespace"}
     used = {(obj.get("metadata") or {}).get("namespace") or namespace for obj in found}
     for name in sorted(used - defined):

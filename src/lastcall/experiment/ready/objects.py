@@ -1,7 +1,7 @@
 """What is asked of a cluster's API: apply, get, list, delete, wait. Async; one for each event loop."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from lastcall.errors import ClusterError, InvalidManifest, LastcallError
@@ -76,22 +76,26 @@ class Objects:
             raise
 
     async def apply(self, obj: Object, namespace: str) -> Object:
-        """Apply it on the server, with force: create it, or make it as written. Raises InvalidManifest."""
+        """Create an object, or make it as written, by server-side apply with force. Raises InvalidManifest."""
         name = obj["metadata"].get("name")
         named = await self.find({**obj, "metadata": {**obj["metadata"], "name": name or "generated"}}, namespace)
         obj = with_namespace(obj, named.resource, namespace)
         until = monotonic(self.clock) + ACCOUNT_SECONDS
         while True:
             try:
-                if name is None:  # metadata.generateName: there is nothing that it could be applied to
-                    return await self.client.create(named.resource, obj, named.namespace)
-                return await self._apply(named, obj)
+                return await self._write(named, obj)
             except StatusError as error:
                 # The namespace's ServiceAccount is made by a controller, a moment after the namespace.
                 waits = error.code == 403 and "serviceaccount" in error.message and "not found" in error.message
                 if not waits or monotonic(self.clock) > until:
                     raise _refused(named, error) from error
             await self.clock.sleep(_AGAIN_SECONDS)
+
+    async def _write(self, named: Named, obj: Object) -> Object:
+        """Create or change one object. Raises StatusError, ConnectionLost."""
+        if obj["metadata"].get("name") is None:  # metadata.generateName: there is nothing that it could be applied to
+            return await self.client.create(named.resource, obj, named.namespace)
+        return await self._apply(named, obj)
 
     async def _apply(self, named: Named, obj: Object) -> Object:
         # late: pytest imports the plugin in every run, with a cluster or without
@@ -111,6 +115,14 @@ class Objects:
             await self.client.get(NAMESPACES, name)
             return
         await self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, "")
+
+    # -- what may be changed: everything, in a cluster of our own ------------------------------------------------------
+
+    async def check_apply(self, found: Sequence[Object], namespace: str) -> None:
+        """Raise UserError if any of these objects may not be applied. Nothing was applied then."""
+
+    def check_delete(self, named: Named, obj: Object) -> None:
+        """Raise UserError if an object may not be deleted."""
 
     # -- waiting -------------------------------------------------------------------------------------------------------
 

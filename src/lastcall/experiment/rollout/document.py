@@ -6,6 +6,7 @@ Times are seconds, to the microsecond.
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from lastcall.endings import ProgramChange, Severity
+from lastcall.endings.render import Head
 from lastcall.traffic import CAUSE_IDS, Kind
 
 CAUSES = list(CAUSE_IDS)
@@ -241,7 +242,7 @@ class Experiment(_ExperimentRest):
     stories: list[dict[str, Any]]
 
 
-class Rollout(TypedDict):
+class Rollout(Head):
     """What became of the requests of a rollout."""
 
     schema: Literal["lastcall/rollout/v1"]

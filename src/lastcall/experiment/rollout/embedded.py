@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from lastcall.endings.render import AboutCluster, about_cluster
 from lastcall.experiment.death import Death
 from lastcall.experiment.not_simulated import of_balance, of_images, of_load, of_manifests, of_stranded
 from lastcall.experiment.rollout.advice import checked_by_server
@@ -49,6 +50,9 @@ class EmbeddedWorkspace(Workspace):
     def client(self) -> Client:
         found: Client = self.cluster.client
         return found
+
+    def about(self, now: Experiment) -> AboutCluster:
+        return about_cluster(now.options.kubernetes_version)
 
     async def error(self, found: Exception) -> Exception:
         return await self.death.error(found) if isinstance(found, ConnectionLost) else found

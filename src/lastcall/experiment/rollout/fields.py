@@ -4,8 +4,15 @@
 
 from typing import Any
 
+from lastcall.kube.api import Resource
+
 RESTARTED_AT = ("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
 REPLICAS = ("spec", "replicas")
+
+
+def is_custom(resource: Resource) -> bool:
+    """Return True for a kind that is not Kubernetes's own: its group is somebody's domain."""
+    return "." in resource.group and not resource.group.endswith(".k8s.io")
 
 
 def replicas_after(count: int) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import yaml
 
 from lastcall._version import __version__
-from lastcall.endings.render import BREAK, Text, ending_json, print_endings
+from lastcall.endings.render import BREAK, Text, ending_json, envelope, print_endings
 from lastcall.errors import causes_of
 from lastcall.experiment.not_simulated import OF_THE_RUN, Note
 from lastcall.experiment.reasons.failures import told_once
@@ -301,11 +301,9 @@ def as_json(
     """Return the document; `experiments` has more entries when it was repeated, and when the advice was tried.
     `pooled` are the runs with the manifest as it is, and, where there are any, those with the advice: all of a group
     together. `failure` ended the last run: why its Pods did not become Ready, if that is what it says."""
-    made: document.Rollout = {
-        "schema": SCHEMA,
-        "lastcall": __version__,
-        "experiments": [_experiment(each) for each in results],
-    }
+    begins = envelope(SCHEMA, results[0].cluster if results else None)
+    content = {"lastcall": __version__, "experiments": [_experiment(each) for each in results]}
+    made = cast("document.Rollout", begins | content)
     if causes := causes_of(failure):
         made["error"] = str(failure)
         made["notReady"] = [cast("document.NotReady", asdict(each)) for each in causes]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lastcall.endings import Ending
+from lastcall.endings.render import AboutCluster
 from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.reasons.failures import NotWell
 from lastcall.kube.api import Object
@@ -15,7 +16,8 @@ class Result:
     """What one experiment found. `began` is the moment of the disruption, `over` that of its last change of rules, both
     seconds of the monotonic clock. `node` is the one that was drained, of `nodes`. `unheard`: no request of some kind
     was answered, so nothing was disrupted. `not_well`: Pods of which a container crashed or was restarted. `endings`
-    are the stories of the old Pods. `run` counts from 1; `advised`: with the advice applied."""
+    are the stories of the old Pods. `run` counts from 1; `advised`: with the advice applied. `cluster` is where it was
+    made."""
 
     account: Account
     judgement: Judgement
@@ -38,6 +40,7 @@ class Result:
     endings: Sequence[Ending] = ()
     run: int = 1
     advised: bool = False
+    cluster: AboutCluster | None = None
 
     @property
     def crashed(self) -> bool:

@@ -119,4 +119,5 @@ class RolloutSession(Experiment):
             nodes=self.options.nodes,
             unheard=self.unheard is not None,
             notes=seen.notes,
+            cluster=self.workspace.about(self),
         )

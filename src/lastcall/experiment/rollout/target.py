@@ -36,7 +36,11 @@ class Target:
 
 def find_target(manifests: Sequence[Manifest], options: "RolloutOptions") -> Target:
     """Return the workload and its Service. Raises UserError."""
-    workload = find_workload(manifests, options.workload, options.service)
+    return target_of(find_workload(manifests, options.workload, options.service), manifests, options)
+
+
+def target_of(workload: Manifest, manifests: Sequence[Manifest], options: "RolloutOptions") -> Target:
+    """Return the Service of a workload, of those in the manifests, and its port. Raises UserError."""
     selecting = [each for each in manifests if each.resource == SERVICES and not _why_not(each.obj, workload.obj)]
     services = [each for each in selecting if options.service in ("", name_of(each.obj))]
     if len(services) > 1:

@@ -27,6 +27,8 @@ from lastcall.experiment.reasons.why_not_ready import (
     why_still_there,
     without_names,
 )
+from lastcall.experiment.rollout.custom import scaled, why_unsettled
+from lastcall.experiment.rollout.fields import is_custom
 from lastcall.kube.api import DAEMONSETS, PODS, REPLICASETS, Object, name_of, namespace_of, uid_of
 from lastcall.kube.client import Client
 from lastcall.manifests import Manifest
@@ -127,7 +129,9 @@ class Waiting:
 
     async def settled(self) -> str:
         """Every replica is of the newest template and Ready, and nothing older is left."""
-        found = await self._owner()
+        found, resource = await self._owner(), self.workload.resource
+        if is_custom(resource):
+            return why_unsettled(found, await scaled(self.client(), resource, found))
         status = found.get("status") or {}
         if (status.get("observedGeneration") or 0) < found["metadata"].get("generation", 0):
             return "its controller has not seen it"

@@ -107,6 +107,9 @@ def _asked(workloads: "Sequence[Manifest]", asked: str) -> "Manifest":
 
 
 def resource_of(kind: str) -> Resource | None:
-    """The kind of workload that a user calls so: `deployment`, `deploy`, `deployments.apps`."""
-    word = kind.lower().partition(".")[0]
-    return next((each for each in WORKLOADS if word in (each.kind.lower(), each.plural, *each.short_names)), None)
+    """Return the kind of workload that a user calls so: `deployment`, `deploy`, `deployments.apps`."""
+    word, _, group = kind.lower().partition(".")
+    for each in WORKLOADS:
+        if word in (each.kind.lower(), each.plural, *each.short_names):
+            return each if group in ("", each.group, f"{each.version}.{each.group}") else None
+    return None

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from lastcall.endings.render import AboutCluster
 from lastcall.experiment.death import Death
 from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.rollout.disruption import Change, Disruption
@@ -61,6 +62,10 @@ class Workspace(ABC):
     @property
     @abstractmethod
     def client(self) -> Client: ...
+
+    @abstractmethod
+    def about(self, now: "Experiment") -> AboutCluster:
+        """Return what documents call the cluster."""
 
     @abstractmethod
     async def prepare(self, now: "Experiment") -> None:

@@ -64,8 +64,11 @@ def _finding(located: Located) -> dict[str, Any]:
 
 def as_json(told: Told) -> dict[str, Any]:
     """docs/lint-v1.schema.json describes it."""
+    # late: only with --output json
+    from lastcall.endings.render import envelope
+
     return {
-        "schema": SCHEMA,
+        **envelope(SCHEMA),
         "lastcallVersion": told.version,
         "exitStatus": told.exit_status,
         "files": list(told.files),

@@ -31,10 +31,13 @@ from lastcall.experiment.existing.ledger import (
     from_config_map,
     leftover_revisions,
     restoration,
+    was,
 )
 from lastcall.experiment.existing.leftovers import find_leftovers, put_back
+from lastcall.experiment.rollout.fields import nested
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import Object, copy_object, uid_of
+from lastcall.kube.api.patch.apply import apply_json_patch, merge_patch
 from lastcall.kube.api.resources import (
     CONFIGMAPS,
     DEPLOYMENTS,
@@ -44,6 +47,7 @@ from lastcall.kube.api.resources import (
     SECRETS,
     SERVICES,
     STATEFULSETS,
+    Resource,
 )
 from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.world.clock import RealClock
@@ -365,12 +369,31 @@ def test_a_field_is_put_back_if_it_is_still_as_we_set_it(before: int, now: int, 
     assert [*found.patch] == patch
 
 
+@pytest.mark.parametrize(
+    ("template", "left"),
+    [
+        ({"spec": {}}, {"spec": {}}),
+        ({"spec": {}, "metadata": {"labels": LABELS}}, {"spec": {}, "metadata": {"labels": LABELS}}),
+        ({"metadata": {"annotations": {"a": "b"}}}, {"metadata": {"annotations": {"a": "b"}}}),
+    ],
+)
+def test_a_field_that_was_not_there_goes_with_the_maps_that_were_made_for_it(template: Object, left: Object) -> None:
+    before: Object = {"metadata": {}, "spec": {"replicas": 1, "template": template}}
+    there = merge_patch(before, nested(RESTARTED_AT, "now"))
+    found = restoration("id", Changed(WEB, RESTARTED_AT, was(before, RESTARTED_AT), "now"), there)
+    assert apply_json_patch(there, [*found.patch]) == {**before, "spec": {"replicas": 1, "template": left}}
+
+
 def entries(
     group: str, plural: str, *, namespace: str = "shop", does: str = "created", kind: str = "", **more: Any
 ) -> str:
     kind = kind or {"secrets": "Secret", "deployments": "Deployment"}.get(plural, "X")
     target = {"group": group, "version": "v1", "plural": plural, "kind": kind, "name": "s", "namespace": namespace}
     return json.dumps([{"does": does, "target": target, **more}])
+
+
+def scaled(group: str, plural: str, kind: str, *, path: Any = REPLICAS, namespace: str = "shop") -> str:
+    return entries(group, plural, kind=kind, does="changed", path=path, before=1, after=2, namespace=namespace)
 
 
 def ledger_with(**changed: Any) -> Object:
@@ -381,7 +404,9 @@ def ledger_with(**changed: Any) -> Object:
 
 
 def test_a_ledger_is_read_as_it_was_written() -> None:
-    whole = Ledger("a1", GONE_HOLDER, (Created(Target.of(SECRETS, "s", "shop")), Changed(WEB, RESTARTED_AT, "a", "b")))
+    boat = Target.of(Resource("example.com", "v1alpha1", "boats", "Boat", True), "web", "shop")
+    changed = (Changed(WEB, RESTARTED_AT, "a", "b"), Changed(boat, REPLICAS, 2, 1))
+    whole = Ledger("a1", GONE_HOLDER, (Created(Target.of(SECRETS, "s", "shop")), *changed))
     assert from_config_map(as_config_map(whole, "shop")) == whole
 
 
@@ -403,6 +428,15 @@ def test_a_ledger_is_read_as_it_was_written() -> None:
         {"entries": entries("", "secrets").replace('"Secret"', '["Secret"]')},
         {"entries": entries("", "configmaps", kind="Secret")},
         {"entries": entries("", "nodes", kind="Node")},
+        {"entries": entries("argoproj.io", "rollouts", kind="Rollout")},
+        {"entries": scaled("argoproj.io", "rollouts", "Rollout", namespace="kube-system")},
+        {"entries": scaled("argoproj.io", "rollouts", "Rollout", path=["spec", "workloadRef"])},
+        {"entries": scaled("argoproj.io", "../../../api/v1/nodes", "Rollout")},
+        {"entries": scaled("argoproj.io", "rollouts", "Rollout\n- nothing")},
+        {"entries": scaled("argoproj.io/v1/..", "rollouts", "Rollout")},
+        {"entries": scaled("snapshot.storage.k8s.io", "volumesnapshots", "VolumeSnapshot")},
+        {"entries": scaled("batch", "jobs", "Job")},
+        {"entries": scaled("", "replicationcontrollers", "ReplicationController")},
         {"entries": entries("", "secrets").replace('"v1"', "0")},
         {"entries": entries("", "secrets").replace('"group": ""', '"group": []')},
         {"entries": "[" * 100_000 + "]" * 100_000},
