@@ -20,6 +20,7 @@ from typing import Any
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import BINDINGS, CONFIGMAPS, NAMESPACES, NODES, PODS, SERVICEACCOUNTS
+from lastcall.kube.apiserver.audit.log import AuditOptions
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.auth.pki import ClusterCA
 from lastcall.kube.apiserver.auth.tls import server_context
@@ -86,6 +87,7 @@ async def running_server(
     hosts: tuple[str, ...] = (),
     dial: Any = None,
     front_proxy: FrontProxy | None = None,
+    audit: AuditOptions | None = None,
 ) -> AsyncIterator[RunningServer]:
     """An API server that answers HTTPS on a free loopback port while the block runs."""
     world = World()
@@ -103,6 +105,7 @@ async def running_server(
             issuer="https://kubernetes.default.svc.cluster.local",
             hosts=hosts,
             front_proxy=front_proxy or FrontProxy(),
+            audit=audit,
         ),
         kubelet_logs=kubelet_logs,
         kubelet_streams=kubelet_streams,

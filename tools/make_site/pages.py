@@ -23,7 +23,7 @@ GUIDES = {
     "First steps": ("index", "install", "run", "rollout", "lint", "clusters", "ui"),
     "In tests": ("python", "operators", "without-docker", "ci", "config"),
     "Coming from": ("from-kind", "from-k3d", "from-minikube", "from-envtest", "comparison"),
-    "Existing clusters": ("any-cluster", "node-agent", "monitoring", "metrics", "engines"),
+    "Existing clusters": ("any-cluster", "audit", "node-agent", "monitoring", "metrics", "engines"),
     "Why it happens": ("pains", "diagnosis", "glossary"),
     "As Kubernetes does it": ("fidelity", "conformance", "machines"),
     "Formats": ("ending-v1", "rollout-v1"),

@@ -79,9 +79,9 @@ def lint(
     """Check manifests without a cluster: what `kubectl apply` would refuse, what cannot work, and what loses requests
     when Pods end or are updated.
 
-    FILE is a file, a directory, or - for stdin (`helm template … | lastcall lint -`). lint reads all of them as one
-    application, and checks Services, Ingresses, budgets and autoscalers against the Pods. Exit status: 0 no finding of
-    the severity of --fail-on or above, 3 at least one, 2 bad input, 1 anything else.
+    FILE is a file, a directory, a chart (a directory with a Chart.yaml, or a .tgz), or - for stdin. lint reads all of
+    them as one application, and checks Services, Ingresses, budgets and autoscalers against the Pods. Exit status: 0
+    no finding of the severity of --fail-on or above, 3 at least one, 2 bad input, 1 anything else.
 
     \b
     Each finding says how sure it is
@@ -98,10 +98,12 @@ def lint(
     if list_rules:
         show(_rules())
         raise SystemExit(OK)
-    if not sources.manifests and not sources.kustomizations:
-        raise click.UsageError("give a FILE, a directory, - for stdin, or -k DIR")
-    if fix and (sources.kustomizations or "-" in sources.manifests):
-        raise click.UsageError("--fix changes files: stdin and the sources of a kustomization cannot be changed")
+    if not sources:
+        raise click.UsageError("give a FILE, a directory, a chart, - for stdin, or -k DIR")
+    if fix and (sources.kustomizations or sources.chart or "-" in sources.manifests):
+        raise click.UsageError(
+            "--fix changes files: it cannot change stdin, a chart's templates, or the sources of a kustomization"
+        )
     entries = _entries(suppressions)
     done = _read(sources)
     told = _look(done, entries, fail_on)
@@ -112,7 +114,13 @@ def lint(
 
 
 def _read(sources: Sources) -> Read:
-    return read(sources.manifests, sources.kustomizations, recursive=sources.recursive, namespace=sources.namespace)
+    return read(
+        sources.manifests,
+        sources.kustomizations,
+        sources.chart,
+        recursive=sources.recursive,
+        namespace=sources.namespace,
+    )
 
 
 def _entries(file: Path | None) -> list[Entry]:

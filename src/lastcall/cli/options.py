@@ -14,7 +14,7 @@ from lastcall.errors import UserError
 from lastcall.world.durations import parse_duration, told_duration
 
 if TYPE_CHECKING:
-    from lastcall.manifests import Manifest
+    from lastcall.manifests import Chart, Manifest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -145,6 +145,11 @@ def json_text(document: Any, indent: int = 2) -> str:
     return quoted_json(document, None if asked_for_one_line() else indent)
 
 
+def audit_log_option(help: str) -> Callable[[F], F]:
+    """`--audit-log FILE`: the keyword argument `audit_log`, "" where it is not given."""
+    return click.option("--audit-log", metavar="FILE", default="", help=help)
+
+
 def output_file_option(help: str = "") -> Callable[[F], F]:
     """`--output-file FILE`: the keyword argument `output_file`."""
     # late: 6 ms of `status`
@@ -166,9 +171,10 @@ class Sources:
     kustomizations: tuple[str, ...]
     recursive: bool
     namespace: str
+    chart: "Chart | None" = None
 
     def __bool__(self) -> bool:
-        return bool(self.manifests or self.kustomizations)
+        return bool(self.manifests or self.kustomizations or self.chart)
 
     def check(self, metavar: str) -> None:
         """Raises UsageError if no manifest is given."""
@@ -184,6 +190,7 @@ class Sources:
         loaded = load_manifests(
             self.manifests,
             kustomizations=self.kustomizations,
+            chart=self.chart,
             recursive=self.recursive,
             namespace=self.namespace,
             note=lambda line: note(f"note: {line}"),
@@ -204,7 +211,7 @@ def checked_namespace(context: click.Context, parameter: click.Parameter, value:
 
 def manifest_options(metavar: str, *, required: bool = True, positional: bool = True) -> Callable[[F], F]:
     """`METAVAR… -f FILE -k DIR -R -n NAMESPACE`: the keyword argument `sources`, a `Sources` that has some where that
-    is required. Without `positional` there is no METAVAR…."""
+    is required. Without `positional` there is no METAVAR…, and no chart."""
 
     def add(command: F) -> F:
         @wraps(command)
@@ -215,15 +222,22 @@ def manifest_options(metavar: str, *, required: bool = True, positional: bool = 
             kustomizations: tuple[str, ...],
             recursive: bool,
             namespace: str,
+            sets: tuple[str, ...] = (),
+            release: str = "",
             **others: Any,
         ) -> Any:
-            sources = Sources((*manifests, *filenames), kustomizations, recursive, namespace)
+            chart = _chart(manifests, filenames, kustomizations, sets, release, namespace)
+            files = () if chart is not None else (*manifests, *filenames)
+            sources = Sources(files, kustomizations, recursive, namespace, chart)
             if required:
                 sources.check(metavar)
             return command(sources=sources, **others)
 
         decorated: Any = gathered
-        for decorator in reversed(_manifest_decorators(metavar)[0 if positional else 1 :]):
+        decorators = _manifest_decorators(metavar)
+        if positional:
+            decorators += _chart_decorators()
+        for decorator in reversed(decorators[0 if positional else 1 :]):
             decorated = decorator(decorated)
         return cast(F, decorated)
 
@@ -239,7 +253,8 @@ def _manifest_decorators(metavar: str) -> list[Callable[[Any], Any]]:
             "filenames",
             metavar=metavar,
             multiple=True,
-            help="A file, a directory, or - for stdin, as kubectl takes it. May be given several times.",
+            help="A file, a directory, or - for stdin, as kubectl takes it; beside a chart a file of values, as helm "
+            "takes it. May be given several times.",
         ),
         click.option(
             "--kustomize",
@@ -260,6 +275,48 @@ def _manifest_decorators(metavar: str) -> list[Callable[[Any], Any]]:
             help="Namespace of objects that name none.",
         ),
     ]
+
+
+def _chart_decorators() -> list[Callable[[Any], Any]]:
+    return [
+        click.option(
+            "--set",
+            "sets",
+            metavar="KEY=VALUE",
+            multiple=True,
+            help="Set a value of a chart, as helm does. May be given several times.",
+        ),
+        click.option("--release", metavar="NAME", default="", help="Release of a chart.  [default: release-name]"),
+    ]
+
+
+def _chart(
+    manifests: tuple[str, ...],
+    filenames: tuple[str, ...],
+    kustomizations: tuple[str, ...],
+    sets: tuple[str, ...],
+    release: str,
+    namespace: str,
+) -> "Chart | None":
+    """Return the chart that is asked for, None for none. Raises click.UsageError."""
+    charts: list[str] = []
+    if manifests:
+        # late: only where something is named
+        from lastcall.manifests import is_chart
+
+        charts += filter(is_chart, manifests)
+    if not charts:
+        if sets or release:
+            raise click.UsageError(f"{'--set' if sets else '--release'} is for a chart: name its directory or package")
+        return None
+    if len(manifests) > 1 or kustomizations:
+        other = next((each for each in manifests if each != charts[0]), f"-k {' '.join(kustomizations)}")
+        raise click.UsageError(f"{charts[0]} is a chart, which is read alone: leave out {other}")
+    # late: only with a chart
+    from lastcall.manifests import RELEASE, Chart
+
+    command = f"lastcall {click.get_current_context().info_name}"
+    return Chart(charts[0], filenames, sets, release or RELEASE, namespace, command)
 
 
 kubernetes_version_option = click.option(

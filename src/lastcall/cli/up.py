@@ -30,7 +30,9 @@ from lastcall.cli.run.options import (
     node_options,
     propagation_option,
 )
+from lastcall.cli.staying.audit_options import asked_audit, audit_options
 from lastcall.cli.staying.names import name_argument
+from lastcall.cli.terminal import note
 from lastcall.kube.cluster import MOST_NODES
 
 
@@ -147,6 +149,7 @@ from lastcall.kube.cluster import MOST_NODES
     hidden=True,
     help="As --die-with-parent, with the process PID.",
 )
+@audit_options
 @manifest_options("MANIFEST", required=False, positional=False)
 @click.option("--wait", is_flag=True, help="With -f or -k: wait until everything in them is ready.")
 @page_options
@@ -165,6 +168,7 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
     check_cni(options["cni_conf_dir"], options["cni_bin_dir"], options["nodes"])
     check_runtime(options["container_runtime"], options["nodes"], cni=options["cni_conf_dir"], egress=options["egress"])
     options["service_account_key"] = read_service_account_key(options["service_account_key"])
+    options["audit"] = asked_audit(options, note)
     if options["etcd"] is not None:
         # late: few have an etcd
         from lastcall.cli.etcd import check_reachable

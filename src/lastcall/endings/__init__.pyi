@@ -2,6 +2,7 @@ from .catalogue.lookup import CATALOGUE as CATALOGUE
 from .catalogue.lookup import fix as fix
 from .catalogue.lookup import said as said
 from .catalogue.restarts import RESTARTS as RESTARTS
+from .causes.decided import is_loopback as is_loopback
 from .ending import build_endings as build_endings
 from .exit_status import NOT_GRACEFUL as NOT_GRACEFUL
 from .exit_status import OK as OK

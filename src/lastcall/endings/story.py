@@ -388,6 +388,8 @@ class Finding:
 class DecidedBy:
     """Who decided that the Pod has to end, and why.
 
+    `source_ips` is from where its request came, where an audit log tells that; all but the last are claims of proxies.
+
     `actor` is `user`, or the component that decided (`replicaset-controller`, `kubelet` …); `reason` a code. `why` goes
     on from "it ended because". `user` and `client` began the chain, "" when nobody saw them. `chain` are ids
     of records, the decision first.
@@ -401,6 +403,7 @@ class DecidedBy:
     owner_kind: str = field(default="", metadata=key(null=True))
     owner: str = field(default="", metadata=key(null=True))
     chain: tuple[str, ...] = ()
+    source_ips: tuple[str, ...] = field(default=(), metadata=key("sourceIPs"))
 
 
 @dataclass(frozen=True, slots=True)

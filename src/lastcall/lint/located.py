@@ -8,11 +8,20 @@ from lastcall.lint.subject import Finding, NotChecked, NotHere
 
 
 class Spot(NamedTuple):
-    """`line` and `column` count from 1."""
+    """`line` and `column` count from 1, in what was rendered where Helm made it of a `template`."""
 
     file: str
     line: int
     column: int
+    template: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}{self.of}"
+
+    @property
+    def of(self) -> str:
+        """The template in brackets, for texts."""
+        return f" ({self.template})" if self.template else ""
 
 
 class Suppression(NamedTuple):

@@ -16,6 +16,7 @@ from lastcall.lint.suppressions import comments_of
 from lastcall.manifests import (
     KUSTOMIZATIONS,
     STDIN,
+    Chart,
     Document,
     Place,
     Reader,
@@ -23,6 +24,7 @@ from lastcall.manifests import (
     items_of,
     kustomized,
     read_documents,
+    rendered,
     template_in,
     texts,
     told_name,
@@ -43,6 +45,7 @@ class Read:
 def read(
     sources: Sequence[str],
     kustomizations: Sequence[str] = (),
+    chart: Chart | None = None,
     stdin: TextIO | None = None,
     *,
     recursive: bool = False,
@@ -57,6 +60,8 @@ def read(
         result.texts[name] = text
     for directory in dict.fromkeys(kustomizations):
         result.texts[told_name(directory)] = kustomized(directory)
+    if chart is not None:
+        result.texts[chart.name] = rendered(chart)
     if reader.problems:
         raise UserError("\n".join(reader.problems))
     for name, text in result.texts.items():

@@ -17,7 +17,7 @@ from lastcall.world.os_errors import describe_os_error
 
 KUSTOMIZE_SECONDS = 120.0
 """How long a kustomization may take."""
-_NO_NETWORK = {
+NO_NETWORK = {
     **dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"), "http://127.0.0.1:1"),
     **dict.fromkeys(("NO_PROXY", "no_proxy"), ""),
     "GIT_ALLOW_PROTOCOL": "none",
@@ -47,7 +47,7 @@ def kustomized(directory: str) -> str:
             text=True,
             check=False,
             timeout=KUSTOMIZE_SECONDS,
-            env={**os.environ, **_NO_NETWORK},
+            env={**os.environ, **NO_NETWORK},
         )
     except subprocess.TimeoutExpired:
         raise WorldError(f"-k {directory}: {command[0]} did not end within {KUSTOMIZE_SECONDS:g} s") from None

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from lastcall.errors import UserError
 from lastcall.kube.api import (
@@ -34,6 +34,9 @@ from lastcall.manifests.yaml_documents import MAX_CHARACTERS, Document, YAMLProb
 from lastcall.world.files import irregular
 from lastcall.world.os_errors import describe_os_error
 
+if TYPE_CHECKING:
+    from lastcall.manifests.charts import Chart
+
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
 
@@ -52,7 +55,8 @@ class Place:
     def at(self, field: str = "") -> str:
         """Return `pod.yaml:7` for a field of the object."""
         inside = ".".join(part for part in (self.path, field) if part)
-        return f"{self.file}:{self.document.line_of(inside)}"
+        of = f" ({self.document.template})" if self.document.template else ""
+        return f"{self.file}:{self.document.line_of(inside)}{of}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,7 @@ def load_manifests(
     sources: Sequence[str],
     *,
     kustomizations: Sequence[str] = (),
+    chart: "Chart | None" = None,
     recursive: bool = False,
     namespace: str = "default",
     stdin: TextIO | None = None,
@@ -132,6 +137,11 @@ def load_manifests(
         from lastcall.manifests.kustomize import kustomized, told_name
 
         read += [(told_name(each), kustomized(each)) for each in dict.fromkeys(kustomizations)]
+    if chart is not None:
+        # late: only with a chart
+        from lastcall.manifests.charts import rendered
+
+        read.append((chart.name, rendered(chart)))
     try:
         return _manifests_in(read, reader)
     finally:

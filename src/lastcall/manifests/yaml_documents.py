@@ -51,6 +51,8 @@ class Document:
     number: int
     line: int
     doubled: Sequence[DoubledKey] = ()
+    template: str = ""
+    """The template that Helm made it of: a comment `# Source: …` before it."""
     _root: yaml.Node | None = field(default=None, repr=False, compare=False)
 
     def line_of(self, path: str) -> int:
@@ -142,6 +144,19 @@ _NEXT_JSON = re.compile(r"[ \t\r]*\n\s*(?=\{)")
 _SOLIDUS = re.compile(r"(?<!\\)(?:\\\\)*\\/")
 
 
+_SOURCE = "# Source: "
+
+
+def _template(lines: Sequence[str], line: int) -> str:
+    """Return what the comments right before a line (from 0) name as the document's source."""
+    for above in reversed(lines[:line]):
+        if above.startswith(_SOURCE):
+            return above.removeprefix(_SOURCE).strip()
+        if above.strip() and not above.startswith("#"):
+            break
+    return ""
+
+
 def read_documents(text: str) -> Iterator[Document]:
     """Yield the documents of a text, empty ones left out. Raises YAMLProblem."""
     if len(text) > MAX_CHARACTERS:
@@ -150,6 +165,7 @@ def read_documents(text: str) -> Iterator[Document]:
         line = text.count("\n", 0, wrong.start()) + 1
         raise YAMLProblem("not readable as YAML: only a comment may follow --- on its line", line)
     text = _with_separators(text)
+    lines = text.splitlines() if _SOURCE in text else []
     loader: _Loader | None = None
     number = 0
     try:
@@ -160,7 +176,9 @@ def read_documents(text: str) -> Iterator[Document]:
             if node is None or _is_empty(node):
                 continue
             doubled = _check(node)
-            yield Document(_value(node, {}), number, node.start_mark.line + 1, doubled, node)
+            line = node.start_mark.line
+            template = _template(lines, line) if lines else ""
+            yield Document(_value(node, {}), number, line + 1, doubled, template, node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         if error.problem == _TOO_DEEP:

@@ -49,6 +49,7 @@ SENTENCES = (
     "Pod ephemeral local storage usage exceeds the total limit of containers $limit$end",
     'Container $container exceeded its local ephemeral storage limit "$limit"$end',
     # the API server and the scheduler
+    "evicted by $user from $addresses: $why",
     "evicted by $user: $why",
     "preempted by $pod: it needs $needs on $node and has priority $priority, this Pod $own",
     # controllers
@@ -98,6 +99,8 @@ SENTENCES = (
     "Who deleted it is not known: the API does not expose it, and its owner does not say that it was; an audit log of "
     "the "
     "API server does.",
+    "Who deleted it is not known: the audit log has no such request, or it came too late.",
+    "Who changed $owner is not certain: by the audit log $users did at that time.",
     "Only the node sees $why: not known.",
     "When containers ended is known to a second: finishedAt of their status, by the node's clock.",
     "Earlier runs of $containers are not in this report: a status keeps only the last one that ended.",
@@ -136,6 +139,7 @@ PARTS = (
     "it is not Ready, and PodDisruptionBudget $budget always allows that",
     "it is not Ready, and PodDisruptionBudget $budget has $healthy healthy of $desired needed",
     "PodDisruptionBudget $budget allowed it",
+    "through the Eviction API",
     "no budget is asked for a Pod in phase $phase",
     "all of them go",
     "no rule tells them apart",

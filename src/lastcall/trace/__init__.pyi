@@ -1,3 +1,7 @@
+from .auditing.index import AuditIndex as AuditIndex
+from .auditing.lines import AuditInput as AuditInput
+from .auditing.reading import AuditFile as AuditFile
+from .auditing.webhook import receiving as receiving
 from .follower import Follower as Follower
 from .follower import Options as Options
 from .following.watching import OnObject as OnObject

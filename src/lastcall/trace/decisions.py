@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lastcall.endings import is_loopback
 from lastcall.kube.api import Object, labels_of, name_of
 from lastcall.records import kinds
 from lastcall.trace.drafts import Draft, draft
@@ -22,8 +23,9 @@ from lastcall.trace.owners import OwnerState
 from lastcall.trace.pods import TERMINAL, condition_of, controller_of
 
 if TYPE_CHECKING:
+    from lastcall.records.definitions.apiserver import DeleteAccepted
     from lastcall.records.definitions.controllers import DeletionDecided
-    from lastcall.records.definitions.parts import GroundsOfDecision
+    from lastcall.records.definitions.parts import Audited, GroundsOfDecision
 
 _TARGETS: Mapping[str, tuple[str, str, str]] = {
     "EvictionByEvictionAPI": ("apiserver", "pkg/registry/core/pod/storage/eviction.go:Create", "evicted"),
@@ -61,7 +63,8 @@ class DecisionContext:
 
     `owner` is its controller's last state, None where that is not known; `owner_gone`: it was deleted, or is being
     deleted. `events` are about the Pod or its owner. `budgets` are the PodDisruptionBudgets that name the Pod in
-    status.disruptedPods. `phase` is the Pod's when its end began: at the end of it every Pod has ended.
+    status.disruptedPods. `phase` is the Pod's when its end began: at the end of it every Pod has ended. `sent` is the
+    DELETE; it has a user only where an audit log names one.
     """
 
     owner: OwnerState | None = None
@@ -71,6 +74,7 @@ class DecisionContext:
     taints: Sequence[str] = ()
     budgets: Sequence[str] = ()
     phase: str = ""
+    sent: "DeleteAccepted | None" = None
 
 
 def find_decision(pod: Object, around: DecisionContext, at_ns: int) -> Draft | None:
@@ -96,14 +100,32 @@ def _by_condition(pod: Object, around: DecisionContext, at_ns: int) -> Draft | N
     taints = f" ({', '.join(around.taints)})" if around.taints else ""
     facts: GroundsOfDecision = {}
     if rule.endswith("eviction.go:Create"):
-        words = "evicted through the Eviction API; the API does not say by whom"
+        allowed = f"PodDisruptionBudget {around.budgets[0]} allowed it" if around.budgets else ""
         if around.budgets:
             facts["podDisruptionBudget"] = around.budgets[0]
-            words += f"; PodDisruptionBudget {around.budgets[0]} allowed it"
+        if around.sent is not None and (user := around.sent.get("user")):
+            client = around.sent.get("userAgent", "").partition("/")[0]
+            by = f"{client} (user {user})" if client else user
+            if (addresses := around.sent.get("sourceIPs")) and not all(map(is_loopback, addresses)):
+                by += f" from {', '.join(addresses)}"
+            words = f"evicted by {by}: {allowed or 'through the Eviction API'}"
+            facts["user"], facts["userAgent"] = user, around.sent.get("userAgent", "")
+            facts |= _request(around.sent)
+        else:
+            words = "evicted through the Eviction API; the API does not say by whom"
+            words += f"; {allowed}" if allowed else ""
     preemptor = next((each.message for each in around.events if each.reason == "Preempted"), "")
     if actor == "kube-scheduler" and preemptor:
         words += f" ({preemptor})"
     return _decision(actor, rule, words.format(node=node, taints=taints, message=message), at_ns, facts)
+
+
+def _request(sent: "Audited") -> "GroundsOfDecision":
+    """Return what an audit log told of the request."""
+    facts: GroundsOfDecision = {"auditId": sent.get("auditId", ""), "sourceIPs": sent.get("sourceIPs", [])}
+    if impersonator := sent.get("impersonator"):
+        facts["impersonator"] = impersonator
+    return facts
 
 
 def _by_event(pod: Object, around: DecisionContext, at_ns: int) -> Draft | None:

@@ -22,6 +22,8 @@ from lastcall.endings import Ending, PodFacts
 from lastcall.kube.api import EVENTS, PODS, StatusError
 from lastcall.kube.client import Client
 from lastcall.records.record import Record
+from lastcall.trace.auditing.applying import AuditTrail
+from lastcall.trace.auditing.index import AuditIndex
 from lastcall.trace.following.around import RelatedObjects
 from lastcall.trace.following.events import EventIndex
 from lastcall.trace.following.lives import Handlers, Listeners, NodeSide, PodTracker
@@ -34,6 +36,7 @@ from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.rights import MissingRight
 from lastcall.trace.scope import Scope
 from lastcall.trace.sources import Source
+from lastcall.trace.stamps import SECOND
 from lastcall.trace.story import StoryContext, build_story
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -43,12 +46,14 @@ from lastcall.world.world import World
 class Options:
     """`logs`: read what containers print from the DELETE on. `count`: end after so many stories, 0 for never.
     `past`: tell also Pods that had ended by themselves before (they are still there). `restarts`: yield a story, too,
-    when a container of a Pod that lives on was restarted."""
+    when a container of a Pod that lives on was restarted. `audit_wait`: seconds after a Pod is gone in which the audit
+    event of its DELETE may come."""
 
     logs: bool = True
     count: int = 0
     past: bool = False
     restarts: bool = False
+    audit_wait: float = 2.0
 
 
 class Follower:
@@ -67,11 +72,13 @@ class Follower:
         on_note: Callable[[str], None] | None = None,
         node_side: NodeSide | None = None,
         on_object: OnObject | None = None,
+        audit: AuditIndex | None = None,
     ) -> None:
         """`on_record` hears of every record when it is made, `on_begin` of a Pod whose end begins, before its first
         record; `on_note` of what somebody who waits should know: a gap, a right that is missing. `node_side` hears of
         each state of a Pod that is wanted, and of its end: what it learns comes back by `add`. `on_object` hears of
-        each object that is seen, but for Events and EndpointSlices."""
+        each object that is seen, but for Events and EndpointSlices. `audit` has the requests of an audit log; a story
+        waits for the one that deleted its Pod, for `Options.audit_wait` at most."""
         self.scope = scope
         self.told = 0
         """How many stories were yielded."""
@@ -80,6 +87,9 @@ class Follower:
         self._version = kubernetes_version
         self._options = options
         self._shared = shared = SharedState(world or World(), on_record or (lambda record: None))
+        if audit is not None:
+            shared.audit = AuditTrail(audit, shared.clocks)
+            shared.audit_wait_ns = int(options.audit_wait * SECOND)
         note = on_note or (lambda text: None)
         self._watches = Watches(shared, client, scope, note, self._blind, on_object)
         self._event_index = EventIndex(
@@ -224,5 +234,6 @@ class Follower:
             cluster=self._shared.cluster,
             events=[*(event for event, _ in timeline.history), *self._event_index.of_owner(timeline.pod)],
             missing=tuple(self.missing.values()),
+            audit=self._shared.audit,
         )
         return build_story(timeline, self._shared.now(), around, kubernetes_version=self._version)

@@ -2,7 +2,7 @@
 
 # check: pure
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,10 @@ import orjson
 
 from lastcall.kube.api import Object, annotations_of, name_of, namespace_of, uid_of
 from lastcall.records import kinds
+from lastcall.records.record import Record
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.pods import controller_of
+from lastcall.trace.stamps import SECOND
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.apiserver import OwnerDeleted, OwnerWritten
@@ -179,6 +181,28 @@ def replaced_by_cron_job(job: OwnerState, cron_job: str) -> Iterator[Draft]:
     }
     rule = "pkg/controller/cronjob/cronjob_controllerv2.go:deleteJob"
     yield draft(kinds.DELETION_DECIDED, decided, "cronjob-controller", rule=rule, evidence="inferred")
+
+
+def with_generations(records: Sequence[Record]) -> list[Record]:
+    """Return the records; a ReplicaSet's change of size names the generation of the Deployment that it was made for.
+
+    The two are seen by two watches, in either order.
+    """
+    return [_with_generation(each, records) if each.kind == kinds.SCALE_DECIDED else each for each in records]
+
+
+def _with_generation(scaled: Record, records: Sequence[Record]) -> Record:
+    told = scaled.told(kinds.SCALE_DECIDED)
+    field_ = "template" if told.get("step") == "rollout" else "replicas"
+    written = [
+        each.told(kinds.OWNER_WRITTEN)["generation"]
+        for each in records
+        if each.kind == kinds.OWNER_WRITTEN
+        and each.at_ns <= scaled.at_ns + SECOND
+        and each.told(kinds.OWNER_WRITTEN)["uid"] == told.get("ownerUid")
+        and field_ in each.told(kinds.OWNER_WRITTEN)["changed"]
+    ]
+    return replace(scaled, facts={**scaled.facts, "ownerGeneration": max(written)}) if written else scaled
 
 
 def _about(owner: OwnerState, version: str) -> "OwnerDeleted":

@@ -72,9 +72,11 @@ class Clocks:
     def ours(self, clock: str, stamp: str) -> int | None:
         """The stamp on our wall clock, in ns; by their own word where nothing is known of the clock."""
         made = stamp_ns(stamp)
+        return None if made is None else self.ours_ns(clock, made)
+
+    def ours_ns(self, clock: str, made: int) -> int:
+        """The same of a time in ns since the epoch."""
         offset = self._offsets.get(clock)
-        if made is None:
-            return None
         return made + ((offset.ns if offset else None) or 0)
 
     def behind_seconds(self, clock: str) -> float | None:

@@ -11,10 +11,12 @@ from lastcall.kube.api import name_of, namespace_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace import pods
+from lastcall.trace.auditing.applying import AuditTrail
 from lastcall.trace.decisions import DecisionContext, find_decision
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.events import PodEvent
 from lastcall.trace.ledger import ClusterState
+from lastcall.trace.owners import with_generations
 from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.rights import MissingRight
 from lastcall.trace.stamps import SECOND, SKEW_NOTICED_SECONDS
@@ -37,12 +39,16 @@ class StoryContext:
     cluster: ClusterState
     events: Sequence[PodEvent]
     missing: Sequence[MissingRight]
+    audit: AuditTrail | None = None
 
 
 def build_story(timeline: PodTimeline, now: Moment, around: StoryContext, *, kubernetes_version: str) -> Ending:
     """Return the story so far."""
     pod, made = timeline.pod, [*timeline.past(now), *timeline.records]
     owner_uid = str(pods.controller_of(pod).get("uid") or "")
+    above = with_generations(around.cluster.records(owner_uid, namespace_of(pod)))
+    if around.audit is not None:
+        made, above = around.audit.with_users(pod, made), around.audit.with_users(pod, above)
     zero = next((r.at_ns for r in made if r.kind == kinds.DELETE_ACCEPTED), None)
 
     def add(each: Draft) -> None:
@@ -59,14 +65,19 @@ def build_story(timeline: PodTimeline, now: Moment, around: StoryContext, *, kub
             events=around.events,
             taints=around.cluster.taints(timeline.node),
             budgets=around.cluster.budgets_of(namespace_of(pod), name_of(pod)),
+            sent=next((r.told(kinds.DELETE_ACCEPTED) for r in made if r.kind == kinds.DELETE_ACCEPTED), None),
         )
         if (decision := find_decision(pod, state, zero - 1)) is not None:
             add(decision)
     made = seen_first(made)
+    if around.audit is not None:
+        for text in around.audit.ambiguous(above):
+            uncertain: NotShown = {"text": text, "why": "api"}
+            add(draft(kinds.NOT_SHOWN, uncertain, "client"))
     for text, why in _not_shown(timeline, made, around):
         facts: NotShown = {"text": text, "why": why}  # type: ignore[typeddict-item]  # one of the four
         add(draft(kinds.NOT_SHOWN, facts, "client"))
-    made += around.cluster.records(owner_uid, namespace_of(pod))
+    made += above
     return build_endings(made, [pod_facts(pod)], kubernetes_version=kubernetes_version)[0]
 
 
@@ -104,7 +115,7 @@ def _detail(record: Record) -> str:
 
 
 def _not_shown(timeline: PodTimeline, records: Sequence[Record], around: StoryContext) -> Iterator[tuple[str, str]]:
-    for sentence in unknown(timeline.pod, records):
+    for sentence in unknown(timeline.pod, records, audited=around.audit is not None):
         yield sentence, "api"
     nobody = not any(r.kind == kinds.DELETION_DECIDED for r in records)
     for right in around.missing:

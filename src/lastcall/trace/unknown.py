@@ -21,15 +21,17 @@ NODE_ONLY = {
 """What only a node sees → kinds of which one record tells it."""
 
 
-def unknown(pod: Object, records: Sequence[Record]) -> Iterator[str]:
-    """For a Pod whose end is over."""
+def unknown(pod: Object, records: Sequence[Record], *, audited: bool = False) -> Iterator[str]:
+    """For a Pod whose end is over. `audited`: an audit log was read, too."""
     there = {record.kind for record in records}
     if any(record.kind == kinds.PROCESS_EXITED and record.evidence == "observed" for record in records):
         there.add(kinds.PROCESSES_LEFT)  # a node's agent was there, and would have told
     ran = bool(there & {kinds.CONTAINER_STARTED, kinds.PROCESS_STARTED})
     if kinds.DELETE_ACCEPTED in there and kinds.DELETION_DECIDED not in there:
         sent = next(r for r in records if r.kind == kinds.DELETE_ACCEPTED)
-        if not sent.told(kinds.DELETE_ACCEPTED).get("user"):
+        if not sent.told(kinds.DELETE_ACCEPTED).get("user") and audited:
+            yield "Who deleted it is not known: the audit log has no such request, or it came too late."
+        elif not sent.told(kinds.DELETE_ACCEPTED).get("user"):
             owned = ", and its owner does not say that it was" if controller_of(pod) else ""
             why = f"the API does not expose it{owned}; an audit log of the API server does."
             yield f"Who deleted it is not known: {why}"

@@ -32,7 +32,7 @@ PLACES = (
 def run(sources: Sources, asked: ContextOptions, yes: str, delete: bool, **options: Any) -> None:
     """Delete the Pods of MANIFEST… and report how each of them ended.
 
-    MANIFEST is a file, a directory, or - for stdin, with Pods or owners of Pods (Deployment, StatefulSet, Job …).
+    MANIFEST is a file, a directory, a chart, or - for stdin, with Pods or owners of Pods (Deployment, StatefulSet …).
     lastcall deletes an owner as `kubectl delete` does, and follows every Pod that it has at that moment. It starts a
     cluster for this and removes it afterwards; only the images that it pulled stay on disk.
 

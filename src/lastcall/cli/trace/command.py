@@ -9,6 +9,7 @@ from lastcall.cli.context_options import context_options
 from lastcall.cli.options import Seconds
 from lastcall.cli.output import checked_output, output_options
 from lastcall.cli.page_options import asked_page, page_options
+from lastcall.cli.trace.audit_options import AuditSource, audit_source_options
 from lastcall.cli.trace.serve_options import ServeOptions, serve_options
 from lastcall.contexts import ContextOptions
 
@@ -28,6 +29,7 @@ from lastcall.contexts import ContextOptions
 @click.option(
     "--timeout", type=Seconds(), metavar="TIME", default=None, help="End after this time.  [default: at Ctrl-C]"
 )
+@audit_source_options
 @serve_options
 @click.option("--node-agent", is_flag=True, help="Run an agent on the nodes, which sees what the API does not expose.")
 @click.option(
@@ -62,6 +64,7 @@ def trace(
     logs: bool,
     count: int | None,
     timeout: float | None,
+    audit: AuditSource,
     node_agent: bool,
     node_agent_image: str,
     node_agent_namespace: str,
@@ -102,6 +105,7 @@ def trace(
         all_namespaces=all_namespaces,
         selector=selector,
         logs=logs,
+        audit=audit,
         count=count or 0,
         timeout=timeout,
         node_agent=node_agent,

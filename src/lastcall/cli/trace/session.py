@@ -28,6 +28,8 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.cli.trace.audit import TraceAudit
+    from lastcall.cli.trace.audit_options import AuditSource
     from lastcall.cli.trace.page import TracePage
     from lastcall.contexts import Chosen, Connected
     from lastcall.trace.node_agent import NodeAgents
@@ -45,6 +47,7 @@ class Asked:
     all_namespaces: bool
     selector: str
     logs: bool
+    audit: "AuditSource"
     count: int
     timeout: float | None
     node_agent: bool
@@ -133,13 +136,20 @@ class _Trace:
         self._outcomes: Counter[str] = Counter()
         self._restarts = 0
         self._agents = self._node_agents(there) if asked.node_agent else None
+        self._audit = self._made_audit() if asked.audit else None
         self._page = self._made_page(there, asked.page) if asked.page is not None else None
         self._follower = Follower(
             there.client,
             scope,
             world=self._world,
             kubernetes_version=self._version,
-            options=Options(logs=asked.logs, count=asked.count, restarts=True),
+            options=Options(
+                logs=asked.logs,
+                count=asked.count,
+                restarts=True,
+                audit_wait=0.0 if self._audit is None else self._audit.seconds,
+            ),
+            audit=self._audit.index if self._audit is not None else None,
             on_record=self._record,
             on_begin=self._live.add,
             on_note=self._live.note,
@@ -156,6 +166,12 @@ class _Trace:
         return TracePage(
             asked, facts, there.client, self._world, lambda uid: self._follower.story_of(uid), self._live.note
         )
+
+    def _made_audit(self) -> "TraceAudit":
+        # late: only with an audit log
+        from lastcall.cli.trace.audit import TraceAudit
+
+        return TraceAudit(self._asked.audit, self._world, self._live.note)
 
     def _node_agents(self, there: "Connected") -> "NodeAgents":
         # late: only with --node-agent
@@ -194,6 +210,8 @@ class _Trace:
                 tasks.spawn(self._limit(), name="timeout")
                 if self._page is not None:
                     tasks.spawn(self._page.run(), name="page")
+                if self._audit is not None:
+                    tasks.spawn(self._audit.run(), name="audit log")
                 async for ending in self._follower.endings():
                     self._tell(ending)
                 going_on = self._follower.ongoing()
@@ -297,6 +315,8 @@ class _Trace:
             self._live.note(f"the report has the {len(kept)} latest of {total + self._restarts} stories")
         told = ", ".join(f"{count} {words}" for words, count in self._outcomes.most_common())
         self._live.note(f"{total} Pod{'' if total == 1 else 's'} ended{f': {told}' if told else ''}")
+        if self._audit is not None:
+            self._live.note(f"audit log: {self._audit.summary()}")
         if self._restarts:
             self._live.note(f"{self._restarts} restart{'' if self._restarts == 1 else 's'} in Pods that live on")
         return exit_status(kept)

@@ -100,6 +100,7 @@ def _of_delete(
         user=user,
         client=client_name(sent),
         chain=(accepted.id,),
+        source_ips=_addresses(sent),
     )
 
 
@@ -172,6 +173,7 @@ def _by_controller(decided: Record, causes: Mapping[str, str], by_id: Mapping[st
         owner_kind=str(facts.get("ownerKind") or ""),
         owner=str(facts.get("owner") or ""),
         chain=tuple(each.id for each in chain),
+        source_ips=_addresses(by),
     )
 
 
@@ -228,13 +230,31 @@ def _writer(record: Record) -> "OwnerWritten | OwnerDeleted | None":
 
 
 def _by(facts: Facts) -> str:
-    """` by kubectl (user kubernetes-admin)`."""
+    """` by kubectl (user kubernetes-admin) from 10.0.0.7`."""
     user, client = str(facts.get("user") or ""), client_name(facts)
+    by = ""
+    if user and (sender := facts.get("impersonator")):
+        user = tell("$user, impersonated by $sender", user=user, sender=sender)
     if client and user:
-        return tell(" by $client (user $user)", client=client, user=user)
-    if client or user.startswith("system:"):
-        return tell(" by $who", who=client or user)
-    return tell(" by user $user", user=user) if user else ""
+        by = tell(" by $client (user $user)", client=client, user=user)
+    elif client or user.startswith("system:"):
+        by = tell(" by $who", who=client or user)
+    elif user:
+        by = tell(" by user $user", user=user)
+    addresses = _addresses(facts)
+    if by and any(not is_loopback(each) for each in addresses):
+        by = tell("$by from $addresses", by=by, addresses=", ".join(addresses))
+    return by
+
+
+def _addresses(facts: Facts) -> tuple[str, ...]:
+    found = facts.get("sourceIPs")
+    return tuple(map(str, found)) if isinstance(found, Sequence) and not isinstance(found, str) else ()
+
+
+def is_loopback(address: str) -> bool:
+    """Whether a request came from its server's own machine, which says nothing about who sent it."""
+    return address == "::1" or address.startswith("127.")
 
 
 def client_name(facts: Facts) -> str:

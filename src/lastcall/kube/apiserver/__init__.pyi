@@ -2,6 +2,11 @@ from .admission.limits import pod_problems as pod_problems
 from .admission.limits import set_defaults as set_defaults
 from .admission.pod_security.checks import evaluate as evaluate
 from .admission.pod_security.decide import policy_of as policy_of
+from .audit.log import AuditOptions as AuditOptions
+from .audit.log import open_log as open_log
+from .audit.policy import AUDIT_EVERYTHING as AUDIT_EVERYTHING
+from .audit.policy import PolicyError as PolicyError
+from .audit.policy import parse_policy as parse_policy
 from .auth.pki import new_key_pem as new_key_pem
 from .auth.tls import server_context as server_context
 from .auth.tls import with_certificate as with_certificate

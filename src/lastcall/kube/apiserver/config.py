@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import Object
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.proxying.aggregation.front_proxy import FrontProxy
+
+if TYPE_CHECKING:
+    from lastcall.kube.apiserver.audit.log import AuditOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,5 +37,7 @@ class APIServerConfig:
     hosts: Sequence[str] = ()
     components: bool = False
     """Controllers or scheduler are processes of their own: what they need of a cluster is made, too."""
+    audit: "AuditOptions | None" = None
+    """Where requests are written down, None for nowhere."""
     front_proxy: FrontProxy = field(default_factory=FrontProxy)
     """With what this server proves to another one, which answers a group version, that it speaks for a user."""

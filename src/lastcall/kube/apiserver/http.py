@@ -27,9 +27,11 @@ from lastcall.kube.api.resources import (
     Resource,
 )
 from lastcall.kube.apiserver.answers.responses import Responses
+from lastcall.kube.apiserver.audit.request import answering, begin_answer, current
 from lastcall.kube.apiserver.auth.authentication import (
     Authenticator,
     UserInfo,
+    forbidden_request,
     is_superuser,
 )
 from lastcall.kube.apiserver.auth.impersonation import Impersonator, impersonation
@@ -52,6 +54,7 @@ from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.kube.apiserver.audit.auditor import Auditor
     from lastcall.kube.apiserver.proxying.aggregation.backends import Backends
     from lastcall.kube.streaming.dialing import Dial
 
@@ -92,6 +95,7 @@ class APIHandler:
         dial: "Dial | None" = None,
         routes: Routes | None = None,
         backends: "Callable[[], Backends]" = _no_backends,
+        auditor: "Auditor | None" = None,
     ) -> None:
         self._world = world
         self._responses = Responses(world, operations)
@@ -101,6 +105,7 @@ class APIHandler:
         self._catalog = catalog
         self._hosts = hosts
         self._routes, self._backends = routes or Routes(), backends
+        self._auditor = auditor
         self._impersonator = Impersonator(operations.authorizer.check)
         self._counts = RequestCounts(world.clock)
         self.shares = Shares()
@@ -115,6 +120,19 @@ class APIHandler:
         await self._objects.close()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request, and audit it where the policy says so."""
+        if self._auditor is None:
+            return await self._handled(request)
+        response = None
+        with answering(None):
+            try:
+                response = await self._handled(request)
+                return response
+            finally:
+                if (audited := current()) is not None:
+                    audited.completed(None if response is None else response.status)
+
+    async def _handled(self, request: web.BaseRequest) -> web.StreamResponse:
         if (refused := self._hosts.refusal(request)) is not None:
             return refused
         if crash_guard.on_turn is not None:
@@ -137,7 +155,18 @@ class APIHandler:
             if crash_guard.on_turn is not None:
                 crash_guard.on_turn("", "")
 
-    async def _authenticate(self, request: web.BaseRequest, certificate: "Mapping[str, object] | None") -> UserInfo:
+    def _begin_audit(self, request: web.BaseRequest, user: UserInfo | None, about: RequestInfo, received: str) -> None:
+        """Begin the event of a request; `user` is None for one that nobody knows."""
+        if self._auditor is not None:
+            begin_answer(self._auditor.begin(request, user, about, received, long=is_stream(about)))
+
+    async def _authenticate(
+        self,
+        request: web.BaseRequest,
+        certificate: "Mapping[str, object] | None",
+        about: RequestInfo,
+        received: str,
+    ) -> UserInfo:
         """Raises the 401 StatusError."""
         authorization = request.headers.get("Authorization", "")
         told, counts = "failure", self._counts.authenticated
@@ -145,23 +174,32 @@ class APIHandler:
             user = await self._authenticator.authenticate(authorization, certificate)
             told = "success"
             return user
+        except StatusError:
+            self._begin_audit(request, None, about, received)
+            raise
         finally:
             counts[told] = counts.get(told, 0) + 1
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        received = "" if self._auditor is None else self._auditor.now()
+        info = request_info(request.method, request.path, request.query)
+        about = info if info.verb not in COLLECTION_VERBS else _about(request, info)
         transport = request.transport
         certificate = transport.get_extra_info("peercert") if transport is not None else None
         user = self._authenticator.known(request.headers.get("Authorization", ""), certificate)
         if user is None:
-            user = await self._authenticate(request, certificate)
+            user = await self._authenticate(request, certificate, about, received)
         else:
             self._counts.authenticated["success"] = self._counts.authenticated.get("success", 0) + 1
-        info = request_info(request.method, request.path, request.query)
-        about = info if info.verb not in COLLECTION_VERBS else _about(request, info)
+        self._begin_audit(request, user, about, received)
         if (asked := impersonation(request.headers)) is not None:
-            user = await self._impersonator.user_of(asked, user, about)
+            requestor, user = user, await self._impersonator.user_of(asked, user, about)
+            if (audited := current()) is not None:
+                audited.impersonated(user, self._impersonator.granted(requestor))
         if is_superuser(user):
             self._counts.authorized["allowed"] = self._counts.authorized.get("allowed", 0) + 1
+            if (audited := current()) is not None:
+                audited.authorized(True, "")
         else:
             await self._authorize(user, about)
         if (share := self.shares.of(user)) is None:
@@ -239,21 +277,19 @@ class APIHandler:
 
     async def _authorize(self, user: UserInfo, about: RequestInfo) -> None:
         """Raises the 403 StatusError."""
-        told = "denied"
-        try:
-            await self._check(user, about)
-            told = "allowed"
-        finally:
-            self._counts.authorized[told] = self._counts.authorized.get(told, 0) + 1
-
-    async def _check(self, user: UserInfo, about: RequestInfo) -> None:
-        """Raises the 403 StatusError when `user` may not do this."""
-        authorizer = self._operations.authorizer
-        await authorizer.check(user, about)
-        if about.subresource in STREAMS and about.verb == "get":
+        authorizer, asked = self._operations.authorizer, about
+        decision = await authorizer.authorize(user, about)
+        if decision.allowed and about.subresource in STREAMS and about.verb == "get":
             # A WebSocket begins with a GET and may do what a POST may
             # (AuthorizePodWebsocketUpgradeCreatePermission, since 1.35).
-            await authorizer.check(user, about._replace(verb="create"))
+            asked = about._replace(verb="create")
+            decision = await authorizer.authorize(user, asked)
+        told = "allowed" if decision.allowed else "denied"
+        self._counts.authorized[told] = self._counts.authorized.get(told, 0) + 1
+        if (audited := current()) is not None:
+            audited.authorized(decision.allowed, decision.reason)
+        if not decision.allowed:
+            raise forbidden_request(user, asked, decision.reason)
 
     def _resource(self, info: RequestInfo) -> Resource | None:
         resource = self._catalog.resource(info.group, info.version, info.resource)

@@ -19,6 +19,7 @@ from lastcall.kube.api.resources import (
     STATEFULSETS,
     Resource,
 )
+from lastcall.kube.apiserver.audit.request import current_facts
 from lastcall.kube.apiserver.auth.authentication import NODES_GROUP
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.records import kinds
@@ -133,6 +134,7 @@ class WriteRecords:
                 "gracePeriodSeconds": grace,
                 "deletionTimestamp": meta["deletionTimestamp"],
                 "resourceVersion": resource_version_of(pod),
+                **current_facts(),
             }
             self._write(kinds.DELETE_ACCEPTED, pod, rule, facts)
         # The kubelet's final DELETE shortens nothing: the Pod has ended.
@@ -163,6 +165,7 @@ class WriteRecords:
             "userAgent": context.user_agent,
             **budget,
             "observedResourceVersion": resource_version_of(pod),
+            **current_facts(),
         }
         self._recorder.record(kinds.DELETION_DECIDED, pod_uid=uid_of(pod), rule=rule, facts=facts)
 
@@ -198,6 +201,7 @@ def _about(context: RequestContext, resource: Resource, obj: Object) -> "OwnerDe
         "resourceVersion": resource_version_of(obj),
         "user": context.user.name,
         "userAgent": context.user_agent,
+        **current_facts(),
     }
 
 

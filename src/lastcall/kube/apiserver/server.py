@@ -18,10 +18,16 @@ from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.bootstrap.flow_control import CONSUMER, PRODUCER, FlowControl
 from lastcall.kube.apiserver.bootstrap.service_cidrs import ServiceAddresses
 from lastcall.kube.apiserver.config import APIServerConfig
-from lastcall.kube.apiserver.inprocess import InProcessClient
 from lastcall.kube.apiserver.registry.definitions import SERVER
 from lastcall.kube.apiserver.registry.event_ttl import EVENT_TTL, sweep_events
-from lastcall.kube.apiserver.stages import SERVER_USER, Outside, build_policy, build_serving, build_storage
+from lastcall.kube.apiserver.stages import (
+    SERVER_USER,
+    Outside,
+    build_policy,
+    build_serving,
+    build_storage,
+    client_of,
+)
 from lastcall.kube.apiserver.subresources.kubelet_client import KubeletLogs
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.client.api import Client
@@ -32,6 +38,8 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.kube.apiserver.audit.auditor import Audit
+    from lastcall.kube.apiserver.audit.log import AuditOptions
     from lastcall.kube.apiserver.streaming.proxy import KubeletStreams
     from lastcall.kube.apiserver.subresources.metrics_server import Ask
     from lastcall.kube.streaming.dialing import Dial
@@ -77,7 +85,9 @@ class APIServer:
         outside = Outside(kubelet_logs, kubelet_streams, ask_kubelet, dial, lambda: self.running)
         self.storage = build_storage(world, store, config)
         self.policy = build_policy(world, self.storage, recorder, config, dial)
-        self.serving = build_serving(world, self.storage, self.policy, config, outside)
+        self.audit = None if config.audit is None else _open_audit(world, config.audit)
+        auditor = None if self.audit is None else self.audit.auditor
+        self.serving = build_serving(world, self.storage, self.policy, config, outside, auditor)
         self.operations, self.bootstrap_controller = self.serving.operations, self.serving.bootstrap_controller
 
     async def openapi_document(self, name: str) -> bytes | None:
@@ -92,7 +102,7 @@ class APIServer:
     def client(self, user: UserInfo, user_agent: str = "lastcall") -> Client:
         """Return a client in this process that acts as `user`: no HTTP, no JSON. Its writes are managed by
         `user_agent`."""
-        return InProcessClient(self.operations, user, user_agent)
+        return client_of(self.operations, user, user_agent, None if self.audit is None else self.audit.auditor)
 
     async def bootstrap(self) -> None:
         """Create what a cluster has from the start and is not there yet: namespaces, priority classes, the
@@ -140,6 +150,7 @@ class APIServer:
             self._dial,
             self.storage.routes,
             self.serving.aggregation.backends,
+            None if self.audit is None else self.audit.auditor,
         )
         http = BoundedServer(
             handler.handle,
@@ -162,6 +173,7 @@ class APIServer:
                     ("service addresses", self._service_addresses().run),
                     ("aggregation", self.serving.aggregation.run),
                     ("stalled clients", handler.disconnect_stalled),
+                    *(() if self.audit is None else (("audit log", self.audit.log.run),)),
                 ):
                     tasks.spawn(crash_guard.keep_running(f"API server {name}", run, self._world.clock), name=name)
         finally:
@@ -173,6 +185,8 @@ class APIServer:
             await handler.close()
             await self.serving.aggregation.close()
             await self.policy.machinery.close()
+            if self.audit is not None:
+                self.audit.log.close()
 
     def _followers(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
         """What depends on the store: who else writes to it, and whether it has a sense of time."""
@@ -222,6 +236,13 @@ class APIServer:
                 await self._world.clock.sleep(0)
             await self.storage.store.compact(revision)
             done = revision
+
+
+def _open_audit(world: World, options: "AuditOptions") -> "Audit":
+    # late: few ask for it
+    from lastcall.kube.apiserver.audit.auditor import open_audit
+
+    return open_audit(world, options)
 
 
 __all__ = ["APIServer", "APIServerConfig"]

@@ -82,6 +82,7 @@ from lastcall.records.record import Recorder
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.kube.apiserver.audit.auditor import Auditor
     from lastcall.kube.apiserver.bootstrap.endpoint_leases import EndpointLeases
     from lastcall.kube.apiserver.streaming.proxy import KubeletStreams
     from lastcall.kube.apiserver.subresources.component_statuses import ComponentStatuses
@@ -191,7 +192,24 @@ class Outside:
     running: Callable[[], set[str]]
 
 
-def build_serving(world: World, storage: Storage, policy: Policy, config: APIServerConfig, outside: Outside) -> Serving:
+def client_of(operations: Operations, user: UserInfo, user_agent: str, auditor: "Auditor | None") -> Client:
+    """Return a client of this process, whose requests are audited where there is an auditor."""
+    if auditor is None:
+        return InProcessClient(operations, user, user_agent)
+    # late: few ask for it
+    from lastcall.kube.apiserver.audited_inprocess import AuditedClient
+
+    return AuditedClient(operations, user, user_agent, auditor)
+
+
+def build_serving(
+    world: World,
+    storage: Storage,
+    policy: Policy,
+    config: APIServerConfig,
+    outside: Outside,
+    auditor: "Auditor | None" = None,
+) -> Serving:
     """Return the third stage, after which every kind has its store."""
     finding, declared, routes, shared = storage.finding, storage.declared, storage.routes, policy.shared
     everything = (*SERVED, COMPONENTSTATUSES, *REVIEWS, *(METRICS if outside.ask_kubelet is not None else ()))
@@ -209,7 +227,7 @@ def build_serving(world: World, storage: Storage, policy: Policy, config: APISer
         ask_remote,
     )
     operations = Operations(shared, policy.issuer, policy.reviews, policy.authorizer, backends, catalog)
-    client = InProcessClient(operations, SERVER_USER, SERVER)
+    client = client_of(operations, SERVER_USER, SERVER, auditor)
     aggregation = Aggregation(
         world, routes, client, finding.find, finding.all, outside.dial, config.front_proxy, catalog.changed
     )

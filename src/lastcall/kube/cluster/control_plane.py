@@ -126,6 +126,7 @@ def _api_server(plan: Plan, world: World, recorder: RingRecorder, kubelets: Kube
             tokens={credentials.admin_token: ADMIN},
             feature_gates=plan.options.feature_gates,
             storage_classes=(STANDARD_CLASS,),
+            audit=plan.options.audit,
             components=store.shared or not (plan.options.controllers and plan.options.scheduler),
             front_proxy=FrontProxy(
                 credentials.front_proxy_ca_certificate, credentials.front_proxy.certificate, credentials.front_proxy.key

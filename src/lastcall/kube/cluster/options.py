@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from socket import socket
 
+    from lastcall.kube.apiserver.audit.log import AuditOptions
     from lastcall.kube.store.etcd.options import EtcdOptions
 
 DURABLE_DIR = f"{STATE_DIR}/durable"
@@ -73,7 +74,7 @@ class ClusterOptions:
     name what that one's does; "" is the built-in routing. `cni_bin_dir` is where the plugins are, "" for the usual
     places. `feature_gates` are settings that `api.feature_gates` has checked. `seccomp_default` is the kubelet's
     seccompDefault. `container_runtime` is the absolute path of the socket of another container runtime, "" for
-    lastcall's own.
+    lastcall's own. `audit` is where the API server writes down what is asked of it, None for nowhere.
     """
 
     kubernetes_version: str = "1.36"
@@ -98,6 +99,7 @@ class ClusterOptions:
     container_runtime: str = ""
     egress: bool = False
     seccomp_default: bool = True
+    audit: "AuditOptions | None" = None
     propagation: PropagationPlan = field(default_factory=PropagationPlan)
 
     @property

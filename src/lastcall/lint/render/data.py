@@ -28,7 +28,7 @@ def _op(op: Op) -> dict[str, Any]:
 
 
 def _spot(spot: Spot) -> dict[str, Any]:
-    return {"file": spot.file, "line": spot.line, "column": spot.column}
+    return {"file": spot.file, "line": spot.line, "column": spot.column, "template": spot.template or None}
 
 
 def _object(subject: Subject) -> dict[str, Any] | None:
@@ -158,7 +158,7 @@ def _result(located: Located, index: int) -> dict[str, Any]:
             "region": {"startLine": spot.line, "startColumn": spot.column},
         }
     else:
-        logical["fullyQualifiedName"] = f"{spot.file}:{spot.line}:{spot.column} {logical['fullyQualifiedName']}".strip()
+        logical["fullyQualifiedName"] = f"{spot} {logical['fullyQualifiedName']}".strip()
     if logical["fullyQualifiedName"]:
         place["logicalLocations"] = [logical]
     result: dict[str, Any] = {
@@ -211,7 +211,7 @@ def as_junit(told: Told) -> str:
 def _case(each: Located) -> Check:
     finding = each.finding
     patch = "".join(f"\n  {shown_op(op)}" for op in finding.patch)
-    where = f"{each.spot.file}:{each.spot.line}:{each.spot.column}"
+    where = str(each.spot)
     return Check(
         suite=each.spot.file,
         name=f"{finding.rule} {finding.subject} {shown_path(finding.path)}".strip(),

@@ -55,7 +55,7 @@ def _shown(line: _Line, style: Style) -> str:
 
 
 def _where(located: Located) -> str:
-    return f"{located.spot.file}:{located.spot.line}:{located.spot.column}"
+    return str(located.spot)
 
 
 def _finding(located: Located) -> Iterator[_Line]:
@@ -83,11 +83,11 @@ def shown_op(op: Op) -> str:
 def _not_here(told: Told) -> Iterator[str]:
     for each, spot in told.not_here:
         what = f"Pods with {each.name}" if each.kind == "Pod" else f"{each.kind} {each.name}"
-        yield f"    {what} (namespace {each.namespace}), for {each.subject}, {spot.file}:{spot.line}"
+        yield f"    {what} (namespace {each.namespace}), for {each.subject}, {spot.file}:{spot.line}{spot.of}"
 
 
 def _not_checked(each: NotChecked, spot: Spot) -> str:
-    return f"    {each.subject} ({each.subject.raw.get('apiVersion')}), {spot.file}:{spot.line}"
+    return f"    {each.subject} ({each.subject.raw.get('apiVersion')}), {spot.file}:{spot.line}{spot.of}"
 
 
 def _summary(told: Told) -> str:

@@ -3,6 +3,7 @@
 from typing import Annotated, NotRequired, TypedDict
 
 from lastcall.records.definitions.parts import (
+    Audited,
     ContainerOfPod,
     EphemeralContainer,
     Owner,
@@ -54,7 +55,7 @@ class PodBound(TypedDict):
     resourceVersion: ResourceVersion
 
 
-class DeleteAccepted(TypedDict):
+class DeleteAccepted(Audited):
     """The API server accepts the DELETE: the zero of a Pod's end."""
 
     user: str
@@ -130,7 +131,7 @@ class ObjectRemoved(TypedDict):
     resourceVersion: ResourceVersion
 
 
-class OwnerDeleted(TypedDict):
+class OwnerDeleted(Audited):
     """Somebody deletes an owner of Pods, or a namespace. The record is of no Pod."""
 
     ofKind: str

@@ -136,7 +136,15 @@ class OwnerOfDecision(TypedDict, total=False):
     ownerResourceVersion: str
 
 
-class GroundsOfDecision(OwnerOfDecision, total=False):
+class Audited(TypedDict, total=False):
+    """Part of what is told of requests: what an audit log has of it."""
+
+    auditId: Annotated[str, "of its events in the audit log"]
+    sourceIPs: Annotated[list[str], "from where it came; all but the last are what proxies and headers claim"]
+    impersonator: Annotated[str, "who sent it, where the user is one that the request acted as"]
+
+
+class GroundsOfDecision(OwnerOfDecision, Audited, total=False):
     """Part of DeletionDecided: what the decision went by."""
 
     step: Annotated[str, "rollout, scaling, finished, suspended …"]

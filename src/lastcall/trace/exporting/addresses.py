@@ -32,16 +32,16 @@ class Listen:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def parse_listen(text: str) -> Listen:
-    """Parse `ADDRESS:PORT`, `[ADDRESS]:PORT` for IPv6, or `localhost:PORT`. Raises AddressError.
+def parse_listen(text: str, example: str = DEFAULT_LISTEN) -> Listen:
+    """Parse `ADDRESS:PORT`, `[ADDRESS]:PORT` for IPv6, or `localhost:PORT`. Raises AddressError, with the `example`.
 
     A name is not looked up, and nothing before the port does not mean every address: 0.0.0.0 does.
     """
     host, colon, port = text.strip().rpartition(":")
     if not colon:
-        raise AddressError(f"{text!r} has no port; fix: {DEFAULT_LISTEN}")
+        raise AddressError(f"{text!r} has no port; fix: {example}")
     if not port.isdecimal() or not port.isascii() or int(port) > 65535:
-        raise AddressError(f"{port!r} in {text!r} is not a port: 0 to 65535; fix: {DEFAULT_LISTEN}")
+        raise AddressError(f"{port!r} in {text!r} is not a port: 0 to 65535; fix: {example}")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:

@@ -287,11 +287,20 @@ class PodTracker:
                 "It went while the watch was interrupted: how its end went on was not seen.", "gap"
             )
         runs_on = not pods.all_ended(timeline.pod) and self._is_heard(timeline.uid)
-        self._closing[timeline.uid] = now.at_ns + (STREAMS_NS if runs_on else LINGER_NS)
+        wait = 0 if self._is_audited(timeline) else self._shared.audit_wait_ns
+        self._closing[timeline.uid] = now.at_ns + max(STREAMS_NS if runs_on else LINGER_NS, wait)
 
     def _is_quiet(self, uid: str, now: Moment) -> bool:
         timeline = self._timelines[uid]
-        return bool(timeline.gone) and not self._is_heard(uid) and now.at_ns - timeline.gone.at_ns >= LINGER_NS  # type: ignore[union-attr]
+        if timeline.gone is None or self._is_heard(uid) or now.at_ns - timeline.gone.at_ns < LINGER_NS:
+            return False
+        return self._is_audited(timeline)
+
+    def _is_audited(self, timeline: PodTimeline) -> bool:
+        """Whether the audit log has the request that deleted a Pod, or none is read."""
+        audit = self._shared.audit
+        accepted = next((each for each in timeline.records if each.kind == kinds.DELETE_ACCEPTED), None)
+        return audit is None or accepted is None or audit.deletion(timeline.pod, accepted) is not None
 
     def _is_heard(self, uid: str) -> bool:
         return self._handlers.output is not None and self._handlers.output.listens(uid)

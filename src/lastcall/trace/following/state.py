@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from lastcall.records.record import Record
+from lastcall.trace.auditing.applying import AuditTrail
 from lastcall.trace.ledger import ClusterState
 from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.stamps import Clocks
@@ -31,6 +32,10 @@ class SharedState:
         self._sequence = 0
         self._boot = world.new_uid()[:8]
         self.cluster = ClusterState(self.new_id, on_record)
+        self.audit: AuditTrail | None = None
+        """What an audit log says, where one is read."""
+        self.audit_wait_ns = 0
+        """How late its events may come."""
 
     def now(self) -> Moment:
         return Moment(self.world.clock.monotonic_ns(), self.world.clock.wall_ns())

@@ -59,6 +59,7 @@ from lastcall.kube.apiserver.admission.storage import (
     set_default_class,
 )
 from lastcall.kube.apiserver.admission.tolerations import add_default_tolerations
+from lastcall.kube.apiserver.audit.request import current
 from lastcall.kube.apiserver.auth.authentication import node_of
 from lastcall.kube.apiserver.auth.escalation import EscalationCheck
 from lastcall.kube.apiserver.auth.node_graph import MIRROR_ANNOTATION
@@ -283,14 +284,16 @@ class Admission:
         namespace = a.new["metadata"].get("namespace") or ""
         if not namespace:
             return
-        place = await a.reader.get(NAMESPACES, "", namespace)
-        if place is None or not _has_pod_security(place):
+        place, audited = await a.reader.get(NAMESPACES, "", namespace), current()
+        if place is None or not (_has_pod_security(place) or audited is not None):
             return
         # late: 2.6 ms of the control plane's start
         from lastcall.kube.apiserver.admission.pod_security import decide as pod_security
 
+        policy, _ = pod_security.policy_of(labels_of(place))
+        if audited is not None and a.subresource in ("", "ephemeralcontainers"):
+            audited.annotations |= pod_security.notes(a.resource, a.new, a.old, policy, self._minor)
         if pod_security.is_looked_at(a.resource, a.new, a.old):
-            policy, _ = pod_security.policy_of(labels_of(place))
             a.context.warnings += pod_security.admit(a.resource, a.new, policy, self._minor)
 
     async def _pod_security_labels(self, a: Attributes) -> None:

@@ -3,6 +3,7 @@
 Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -19,6 +20,7 @@ from lastcall.kube.apiserver.answers.list_bodies import (
     stored_list,
 )
 from lastcall.kube.apiserver.answers.sending import PIECE_BYTES, Sendings
+from lastcall.kube.apiserver.audit.request import current
 from lastcall.kube.apiserver.wire.negotiation import INDENTED, JSON, PLAIN, PROTOBUF, MediaType, negotiate_status
 from lastcall.kube.apiserver.wire.requests import pretty, warn
 from lastcall.world.aiohttp_inside import server as web
@@ -38,9 +40,13 @@ class Responses:
         self._operations = operations
         self.sendings = Sendings(world.clock)
 
-    def headers(self) -> dict[str, str]:
+    def headers(self, request: web.BaseRequest) -> dict[str, str]:
         """What every answer carries."""
-        return {"Audit-Id": self._world.new_uid(), "Cache-Control": "no-cache, private"}
+        if (audited := current()) is not None:
+            audit_id = audited.audit_id
+        else:
+            audit_id = request.headers.get("Audit-ID") or self._world.new_uid()
+        return {"Audit-Id": audit_id, "Cache-Control": "no-cache, private"}
 
     def object(
         self,
@@ -64,11 +70,13 @@ class Responses:
         self, request: web.BaseRequest, body: bytes, media_type: MediaType, *, status: int = 200
     ) -> web.Response:
         """`body`, which is compact JSON, in the form that was asked for."""
+        if (audited := current()) is not None:
+            audited.response_body(body)
         if media_type.pretty or media_type.name != JSON:
             body = representation.reformat(body, media_type)
         else:
             body += b"\n"  # as Go's json.Encoder ends a value
-        headers = self.headers()
+        headers = self.headers(request)
         headers["Content-Type"] = media_type.name
         response = web.Response(status=status, body=body, headers=headers)
         warn(request, response)
@@ -89,14 +97,16 @@ class Responses:
     async def list(
         self, request: web.BaseRequest, resource: Resource, page: "Page", media_type: MediaType
     ) -> web.StreamResponse:
-        """A list; a long one goes out as its pieces are made."""
+        """A list; a long one goes out as its pieces are made, unless it is audited as a whole."""
+        if (audited := current()) is not None and audited.wants_response:
+            return await self.list_body(request, resource, page, media_type)
         if media_type.plain and is_stored_form(self._operations, resource):
             stored = await stored_list(self._operations, resource, page)
             if stored.length > PIECE_BYTES:
                 return await self._stored(request, stored)
         elif is_long(page) and media_type.name != PROTOBUF and request.version >= (1, 1):
             pieces = list_pieces(self._operations, resource, page, media_type, request.query)
-            response = web.StreamResponse(headers={**self.headers(), "Content-Type": media_type.name})
+            response = web.StreamResponse(headers={**self.headers(request), "Content-Type": media_type.name})
             response.enable_chunked_encoding()
             warn(request, response)
             return await self.sendings.send(request, response, pieces)
@@ -107,13 +117,16 @@ class Responses:
     ) -> web.Response:
         """A list in one piece."""
         body = await list_body(self._operations, resource, page, media_type, request.query)
-        response = web.Response(body=body, headers={**self.headers(), "Content-Type": media_type.name})
+        if (audited := current()) is not None and audited.wants_response:
+            in_json = replace(media_type, name=JSON, pretty=False)
+            audited.response_body(await list_body(self._operations, resource, page, in_json, request.query))
+        response = web.Response(body=body, headers={**self.headers(request), "Content-Type": media_type.name})
         warn(request, response)
         return response
 
     async def _stored(self, request: web.BaseRequest, stored: StoredList) -> web.StreamResponse:
         """A long list as its pieces are made."""
-        headers = {**self.headers(), "Content-Type": JSON, "Content-Length": str(stored.length)}
+        headers = {**self.headers(request), "Content-Type": JSON, "Content-Length": str(stored.length)}
         response = web.StreamResponse(headers=headers)
         warn(request, response)
         return await self.sendings.send(request, response, stored.pieces)

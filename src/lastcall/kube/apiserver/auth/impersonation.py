@@ -122,6 +122,10 @@ class Impersonator:
         assert refused is not None, "the legacy mode applies to all"
         raise refused
 
+    def granted(self, requestor: UserInfo) -> str:
+        """Return the name of the mode that was last granted to a user, "" for the legacy one."""
+        return MODES[self._last[requestor.name]].name
+
     async def _answer(self, mode: "Mode", asked: Impersonation, requestor: UserInfo, question: "Question") -> None:
         """Raises the 403 StatusError when the answer is no."""
         if question.refusal:

@@ -27,6 +27,7 @@ from lastcall.kube.api.resources import (
 from lastcall.kube.apiserver.answers import representation
 from lastcall.kube.apiserver.answers.computed import computed_body
 from lastcall.kube.apiserver.answers.responses import Responses
+from lastcall.kube.apiserver.audit.request import current
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.conversions.scale import SCALES
 from lastcall.kube.apiserver.discovery import verbs_of
@@ -198,12 +199,14 @@ class Objects:
             encode, content_type = encoder.frame, f"{PROTOBUF};stream=watch"
         sizes = self._event_sizes(resource)
         async with self._operations.watch(resource, namespace_of(info, resource), options) as events:
-            response = web.StreamResponse(headers={"Content-Type": content_type, **self._responses.headers()})
+            response = web.StreamResponse(headers={"Content-Type": content_type, **self._responses.headers(request)})
             response.enable_chunked_encoding()
             warn(request, response)
             # The client may have gone, also before the first byte.
             with suppress(ConnectionResetError), self._responses.sendings.begun(request, watch=True) as sending:
                 await response.prepare(request)
+                if (audited := current()) is not None:
+                    audited.started(200)
                 async with aclosing(self._watched(events, encode, sizes, user)) as lines:
                     async for line in lines:
                         await sending.write(response, line)
@@ -321,12 +324,14 @@ class Objects:
         request, info = scope.request, scope.info
         chunks = await self._operations.log(info.namespace, info.name, request.query)
         if chunks is None:
-            return web.Response(status=204, headers=self._responses.headers())
+            return web.Response(status=204, headers=self._responses.headers(request))
         # The first chunk tells whether the kubelet refuses; only then is the answer a 200.
         first = await anext(chunks, b"")
+        if (audited := current()) is not None:
+            audited.started(101 if wants_websocket(request) else 200)
         if wants_websocket(request):
             return await frames.send(request, _from(first, chunks))
-        response = web.StreamResponse(headers={"Content-Type": "text/plain", **self._responses.headers()})
+        response = web.StreamResponse(headers={"Content-Type": "text/plain", **self._responses.headers(request)})
         response.enable_chunked_encoding()
         await response.prepare(request)
         with suppress(ConnectionResetError):
@@ -353,7 +358,7 @@ class Objects:
 
             operations = self._operations
             self._proxying = Proxying(self._world, operations.kinds, self._dial or dial, operations.kubelet_tls)
-        return await self._proxying.handle(request, info, self._responses.headers())
+        return await self._proxying.handle(request, info, self._responses.headers(request))
 
     async def _computed(self, scope: RequestScope) -> web.StreamResponse:
         """What nodes and Pods use now; how the parts of the control plane are."""

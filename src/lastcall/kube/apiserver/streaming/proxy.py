@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from lastcall.kube.api.errors import bad_request, plain_failure
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.text.numbers import int_of
+from lastcall.kube.apiserver.audit.request import current
 from lastcall.kube.streaming.upgrade import HandedOver, SocketStream, take_over
 from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.tasks import Tasks
@@ -61,6 +62,8 @@ async def proxy(request: web.BaseRequest, kubelets: KubeletStreams, node: Object
             raise plain_failure(f"error dialing backend: the kubelet has not answered: {error}") from None
         status = _status(head)
         if status == 101:
+            if (audited := current()) is not None:
+                audited.started(status)
             await relay(take_over(request, head), kubelet)
             return HandedOver()
         if status < 400:

@@ -6,18 +6,22 @@ Source: apiserver pkg/endpoints/handlers/{create,update,patch,delete}.go.
 import asyncio
 from collections.abc import Mapping
 from contextlib import nullcontext
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, cast
 
-from lastcall.kube.api.errors import method_not_allowed, timeout, too_large
+from lastcall.kube.api.defaults.kinds import set_defaults
+from lastcall.kube.api.errors import StatusError, method_not_allowed, timeout, too_large
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import REVIEWS, Resource
+from lastcall.kube.apiserver.audit.request import DELETE_OPTIONS_TYPE, current
 from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.conversions.table import conversion_of
 from lastcall.kube.apiserver.requestinfo import RequestInfo
 from lastcall.kube.apiserver.wire.bodies import Turns, decode_object, decode_optional, decode_patch
 from lastcall.kube.apiserver.wire.context import FieldValidation, RequestContext
 from lastcall.kube.apiserver.wire.negotiation import MediaType, body_media_type, negotiate, wants_pretty
 from lastcall.kube.apiserver.wire.options import parse_delete_options, parse_dry_run
+from lastcall.kube.apiserver.wire.preparing import prepare_copy
 from lastcall.kube.apiserver.wire.warning_headers import warning_headers
 from lastcall.world.aiohttp_inside import server as web
 
@@ -132,17 +136,36 @@ class Bodies:
     async def object(self, request: web.BaseRequest, kind: Resource, context: RequestContext) -> Object:
         """An object of `kind`."""
         body = await body_of(request, MAX_REVIEW_BYTES if kind in _REVIEWS else MAX_BODY_BYTES)
-        return await decode_object(body, _body_type(request), kind, context, self._turns)
+        obj = await decode_object(body, _body_type(request), kind, context, self._turns)
+        if (audited := current()) is not None:
+            audited.request_object(obj, partial(_with_defaults, context.user, kind, obj))
+        return obj
 
     async def patch(self, request: web.BaseRequest, content_type: str, context: RequestContext) -> Any:
         """A patch: a list of operations, or an object."""
-        return await decode_patch(await body_of(request), content_type, self._turns, context)
+        patch = await decode_patch(await body_of(request), content_type, self._turns, context)
+        if (audited := current()) is not None:
+            audited.request_patch(patch)
+        return patch
 
     async def delete_options(self, request: web.BaseRequest) -> Any:
         """What the body and the query say about a deletion."""
         body = await body_of(request, MAX_REVIEW_BYTES)
         decoded = await decode_optional(body, _body_type(request), None, self._turns) if body else None
+        if isinstance(decoded, dict) and (audited := current()) is not None:
+            audited.request_object({**decoded, **DELETE_OPTIONS_TYPE})
         return parse_delete_options(decoded, request.query, request.query.getall("dryRun", []))
+
+
+def _with_defaults(user: UserInfo, kind: Resource, obj: Object) -> Object:
+    """Return a body as an object of its kind with its defaults; one that is none as it came."""
+    try:
+        decoded = prepare_copy(RequestContext(user), kind, obj)
+    except StatusError:
+        return obj
+    if conversion_of(kind) is None:
+        set_defaults(kind, decoded)
+    return decoded
 
 
 def _body_type(request: web.BaseRequest) -> str:

@@ -1,7 +1,7 @@
 """The PodSecurity admission plugin: what a namespace's labels ask of its Pods. Pure.
 
-`enforce` refuses Pods, `warn` tells the client, also about the templates of workloads; `audit` has no log to go to
-here, but its labels are checked. Nobody is exempt.
+`enforce` refuses Pods, `warn` tells the client, also about the templates of workloads; `audit` annotates the event in
+the audit log, where there is one. Nobody is exempt.
 
 Sources: pod-security-admission admission/admission.go, api/helpers.go.
 """
@@ -123,6 +123,18 @@ def admit(resource: Resource, obj: Object, policy: Policy, minor: int) -> list[s
     if found := evaluate(*policy.warn, minor, meta, spec):
         return [f'would violate PodSecurity "{policy.warn}": {details(found)}']
     return []
+
+
+def notes(resource: Resource, obj: Object, old: Object | None, policy: Policy, minor: int) -> dict[str, str]:
+    """Return the annotations of an audit event about a Pod or a workload. (`EvaluatePod`, `ValidatePod`)"""
+    free = all(each.level == PRIVILEGED for each in policy)
+    if not free and not is_looked_at(resource, obj, old):
+        return {}
+    found = {f"{PREFIX}enforce-policy": str(policy.enforce)} if resource == PODS else {}
+    pod = None if free else obj if resource == PODS else _template(resource, obj)
+    if pod is not None and (wrong := evaluate(*policy.audit, minor, pod.get("metadata") or {}, pod.get("spec") or {})):
+        found[f"{PREFIX}audit-violations"] = f'would violate PodSecurity "{policy.audit}": {details(wrong)}'
+    return found
 
 
 def _template(resource: Resource, obj: Object) -> Object | None:

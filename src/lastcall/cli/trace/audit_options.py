@@ -1,0 +1,45 @@
+"""The options of `lastcall trace` for an audit log."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import click
+
+from lastcall.cli.options import audit_log_option
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSource:
+    """Where audit events come from: a file or `-`, or an address to listen at; both "" for nowhere."""
+
+    log: str = ""
+    webhook: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.log or self.webhook)
+
+
+def audit_source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options, handed to the command as one AuditSource `audit`."""
+
+    @audit_log_option(
+        "Name who deleted, evicted, scaled or changed what, by the API server's audit log (JSON lines, followed as it "
+        "grows; -: stdin)."
+    )
+    @click.option(
+        "--audit-webhook",
+        metavar="ADDRESS:PORT",
+        default="",
+        help="The same, of audit events that the API server sends here (--audit-webhook-config-file).",
+    )
+    @wraps(command)
+    def gathered(*args: Any, audit_log: str, audit_webhook: str, **more: Any) -> Any:
+        if audit_log and audit_webhook:
+            raise click.UsageError("--audit-log and --audit-webhook: give one of them")
+        if (audit_log or audit_webhook) and more["serve"] is not None:
+            raise click.UsageError("--serve has no place for users; fix: leave out --audit-log and --audit-webhook")
+        return command(*args, audit=AuditSource(audit_log, audit_webhook), **more)
+
+    return gathered
