@@ -215,6 +215,11 @@ def memory_limit(tape: Any) -> None:
     exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20)
 
 
+def node_out_of_memory(tape: Any) -> None:
+    begin(tape)
+    exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=1, memoryLimit=1 << 30, peakRss=200 << 20, limitReached=False)
+
+
 def others_out_of_memory(tape: Any) -> None:
     begin(tape)
     exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=3, memoryLimit=64 << 20, peakRss=(11 << 20) + 1,

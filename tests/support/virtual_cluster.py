@@ -47,10 +47,12 @@ from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.auth.pki import new_key_pem
 from lastcall.kube.apiserver.server import APIServer, APIServerConfig
 from lastcall.kube.client.api import MERGE_PATCH, Client
+from lastcall.kube.cluster.node_capacity import parse_node_capacity
 from lastcall.kube.cluster.virtual.tree import component_user
 from lastcall.kube.controllers.manager import run_controllers
 from lastcall.kube.controllers.volumes.storage_class import STANDARD_CLASS, SimulatedDirectories
 from lastcall.kube.cri.simulated import Durations
+from lastcall.kube.node.capacity import allocatable_of
 from lastcall.kube.node.kubelet import Kubelet
 from lastcall.kube.scheduler.scheduler import run_scheduler
 from lastcall.kube.store.memory import MemoryStore
@@ -110,6 +112,7 @@ class VirtualCluster:
 
     Pods are named by their name; a name used again is `p~2`, then `p~3`. `namespace` is where manifests without one go.
     `nodes` nodes are called `node-1`, `node-2`, …; `allocatable` changes what they have, `node_labels(name)` adds.
+    `node_capacity` is what several `--node-capacity` say.
     What the cluster has of one node (`runtime`, `kubelet`, …) is the first one's; `cluster.nodes[name]` are all.
     `history` keeps what a client saw of WATCHED and of `watched`.
 
@@ -130,6 +133,7 @@ class VirtualCluster:
         node_name: str = "node-1",
         nodes: int = 1,
         allocatable: Mapping[str, str] | None = None,
+        node_capacity: Sequence[str] = (),
         node_labels: Callable[[str], Mapping[str, str]] | None = None,
         namespace: str = "default",
         wrap: Wrap | None = None,
@@ -166,8 +170,11 @@ class VirtualCluster:
         self.directories = SimulatedDirectories()
         self.client = self._client_of("kubernetes-admin", wrapped=False)
         self.nodes: dict[str, VirtualNode] = {}
+        sizes = parse_node_capacity(node_capacity)
         for number in range(1, nodes + 1):
             name = node_name if number == 1 else f"node-{number}"
+            has = {**ALLOCATABLE, **(allocatable or {})}
+            declared = sizes.of(name)
             self.nodes[name] = VirtualNode(
                 world,
                 number,
@@ -179,7 +186,8 @@ class VirtualCluster:
                 images=images,
                 durations=durations,
                 kubernetes_version=kubernetes_version,
-                allocatable={**ALLOCATABLE, **(allocatable or {})},
+                capacity={**has, **declared},
+                allocatable=allocatable_of({**has, **declared}) if declared else has,
                 labels=node_labels(name) if node_labels is not None else None,
                 kubelet=kubelet,
                 kubelet_config={"feature_gates": feature_gates or {}, **(kubelet_config or {})},

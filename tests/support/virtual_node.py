@@ -49,6 +49,7 @@ class VirtualNode:
         images: Any = None,
         durations: Durations | None = None,
         kubernetes_version: str = "1.36",
+        capacity: Mapping[str, str] = ALLOCATABLE,
         allocatable: Mapping[str, str] = ALLOCATABLE,
         labels: Mapping[str, str] | None = None,
         kubelet: Mapping[str, Any] | None = None,
@@ -59,7 +60,7 @@ class VirtualNode:
         self.ip = f"172.18.0.{number + 1}"
         self.pod_cidr = f"10.244.{number - 1}.0/24"
         self.version = kubernetes_version
-        self.allocatable = dict(allocatable)
+        self.capacity, self.allocatable = dict(capacity), dict(allocatable)
         self.labels = dict(labels or {})
         self._kubelet_options = dict(kubelet or {})
         self._kubelet_config = dict(kubelet_config or {})
@@ -147,7 +148,7 @@ class VirtualNode:
                     pod_cidr=self.pod_cidr,
                     kubelet_port=10250,
                     kubernetes_version=self.version,
-                    capacity=self.allocatable,
+                    capacity=self.capacity,
                     allocatable=self.allocatable,
                     labels=self.labels,
                 ),

@@ -14,8 +14,8 @@ OWN, TAKEN, THERE = "own", "taken", "there"
 CONTEXT = ("kubeconfig", "context", "as_user", "as_group", "as_uid", "as_user_extra", "insecure_skip_tls_verify")
 """Parameters that say which other cluster, and who asks it."""
 CLUSTER = (
-    "kubernetes_version", "state_size", "feature_gates", "max_pods", "seccomp_default", "cni_conf_dir", "cni_bin_dir",
-    "container_runtime",
+    "kubernetes_version", "state_size", "feature_gates", "max_pods", "node_capacity", "seccomp_default", "cni_conf_dir",
+    "cni_bin_dir", "container_runtime",
 )  # fmt: skip
 """Parameters of the cluster that a command starts itself."""
 FOR_OWN = "$option applies to the cluster that $command starts itself: leave it out with --context"

@@ -3,11 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from lastcall.cli.errors import start_failure
+from lastcall.cli.errors import say_on_stderr, start_failure
 from lastcall.cli.interrupts import Interrupts
-from lastcall.kube.cluster import ClusterStartError
+from lastcall.errors import UserError
+from lastcall.kube.cluster import ClusterOptions, ClusterStartError, ClusterUsageError
+
+if TYPE_CHECKING:
+    from lastcall.kube.cluster import Running
 
 
 class Stopped(Protocol):
@@ -17,6 +21,20 @@ class Stopped(Protocol):
 
 
 C = TypeVar("C", bound=Stopped)
+
+
+def start_cluster(options: ClusterOptions) -> "Running":
+    """Start the real cluster, and say what the user should know of it. Raises ClusterStartError and UserError."""
+    # late: 43 ms of `demo`
+    from lastcall.kube.cluster import start
+
+    try:
+        cluster = start(options)
+    except ClusterUsageError as error:
+        raise UserError(str(error)) from error
+    if cluster.note:
+        say_on_stderr(f"note: {cluster.note}")
+    return cluster
 
 
 @contextmanager

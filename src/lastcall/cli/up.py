@@ -21,6 +21,7 @@ from lastcall.cli.run.options import (
     asked_cluster,
     check_cni,
     check_feature_gates,
+    check_node_capacity,
     check_propagation_nodes,
     check_runtime,
     checked_directory,
@@ -165,6 +166,7 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
     """
     check_feature_gates(options["kubernetes_version"], options["feature_gates"])
     check_propagation_nodes(options["propagation"], options["nodes"])
+    check_node_capacity(options["node_capacity"], options["nodes"])
     check_cni(options["cni_conf_dir"], options["cni_bin_dir"], options["nodes"])
     check_runtime(options["container_runtime"], options["nodes"], cni=options["cni_conf_dir"], egress=options["egress"])
     options["service_account_key"] = read_service_account_key(options["service_account_key"])

@@ -224,6 +224,8 @@ class Seen:
     """What it printed last, of a run that did not end with its Pod."""
     oom_kills: int | None = None
     memory_limit: int | None = field(default=None, metadata=HIDDEN)
+    limit_reached: bool = field(default=True, metadata=HIDDEN)
+    """False: it was killed below its own limit, because its Pod or its node had no more memory."""
     peak_rss: int | None = field(default=None, metadata=HIDDEN)
     """The most memory that PID 1, or a child that it waited for, had mapped; known where memory ran out."""
     ended_together: bool = field(default=False, metadata=HIDDEN)

@@ -187,6 +187,7 @@ class Cluster(Namespace):
         name: str = "",
         *,
         nodes: int = 1,
+        node_capacity: str | Sequence[str] = (),
         options: Sequence[str] = (),
         timeout: float = 60.0,
         context: str = "",
@@ -199,6 +200,7 @@ class Cluster(Namespace):
         asynchronous = AsyncCluster(
             name,
             nodes=nodes,
+            node_capacity=node_capacity,
             options=options,
             timeout=timeout,
             context=context,

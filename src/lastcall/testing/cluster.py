@@ -38,6 +38,7 @@ class AsyncCluster(AsyncNamespace):
         name: str = "",
         *,
         nodes: int = 1,
+        node_capacity: str | Sequence[str] = (),
         options: Sequence[str] = (),
         timeout: float = 60.0,
         context: str = "",
@@ -45,15 +46,18 @@ class AsyncCluster(AsyncNamespace):
         yes: str = "",
         kubeconfig: str = "",
     ) -> None:
-        """`name` is unique by default; `options` are further ones of `lastcall up` (`["--egress"]`); `timeout` seconds
-        until all nodes must be Ready.
+        """`name` is unique by default; `node_capacity` is the size of nodes (`"cpu=2,memory=4Gi"`, or several:
+        `["memory=1Gi", "node-1:memory=512Mi"]`); `options` are further ones of `lastcall up` (`["--egress"]`);
+        `timeout` seconds until all nodes must be Ready.
 
         `context` is an existing cluster, of `kubeconfig` or the file that kubectl reads; `namespace` is by default that
         of the context. `yes` allows changes, and has to be the context's name. Raises UserError.
         """
-        check_arguments(context, {"name": name, "nodes": nodes != 1, "options": options}, (namespace, yes, kubeconfig))
+        own = {"name": name, "nodes": nodes != 1, "node_capacity": node_capacity, "options": options}
+        check_arguments(context, own, (namespace, yes, kubeconfig))
         self.name = context or name or unused_name()
-        arguments = ["--nodes", str(nodes), *options]
+        sizes = [node_capacity] if isinstance(node_capacity, str) else node_capacity
+        arguments = ["--nodes", str(nodes), *(f"--node-capacity={each}" for each in sizes), *options]
         self._asked = ContextOptions(kubeconfig=kubeconfig, context=context, namespace=namespace) if context else None
         self._yes = yes
         self._process: ClusterProcess | None = None if context else ClusterProcess(self.name, arguments, timeout)

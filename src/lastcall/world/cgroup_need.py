@@ -8,6 +8,7 @@ from lastcall.world.probes import NOT_TRIED, Machine
 
 NAME = "cgroups"
 _WANTED = ("memory", "cpu", "pids")
+_SIZES = ("cpu", "memory")
 _UNIFIED = "boot with systemd.unified_cgroup_hierarchy=1"
 _LINGER = "sudo loginctl enable-linger $USER"
 _AS_SERVICE = "sudo systemd-run --uid=$USER -p Delegate=yes --pipe --wait lastcall …"
@@ -40,6 +41,25 @@ def limits(machine: Machine) -> Need:
     if logout is None or logout.ok:
         return Need(NAME, "ok", found)
     return Need(NAME, "ok", f"{found}; {logout.detail}", "a cluster of `lastcall up --detach` at logout", _LINGER)
+
+
+def node_sizes(machine: Machine) -> Need:
+    """Judge the probe `cgroups`: what of `--node-capacity` the kernel enforces."""
+    name = "sizes of nodes"
+    probe = machine.probes.get("cgroups", NOT_TRIED)
+    have = probe.detail.partition(": ")[2].split() if probe.ok else []
+    enforced = [each for each in _SIZES if each in have]
+    if not enforced:
+        return Need(
+            name, "ok", "declared only: the scheduler counts with --node-capacity, no control group enforces it"
+        )
+    rest = [each for each in _SIZES if each not in have]
+    return Need(
+        name,
+        "ok",
+        f"control groups enforce {' and '.join(enforced)} of --node-capacity"
+        + (f"; {' and '.join(rest)} is declared only" if rest else ""),
+    )
 
 
 def _fix(machine: Machine, why: str) -> str:

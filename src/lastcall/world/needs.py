@@ -235,6 +235,7 @@ _RULES: tuple[Callable[[Machine], Need], ...] = (
     _nftables,
     _subordinate_ids,
     cgroup_need.limits,
+    cgroup_need.node_sizes,
     _ends,
     isolation.ids_of_pods,
     isolation.hierarchies,

@@ -17,6 +17,8 @@ from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.session import RolloutSession
 from lastcall.experiment.rollout.target import find_target
 from lastcall.kube.apiserver.auth.pki import new_key_pem
+from lastcall.kube.cluster.node_capacity import parse_node_capacity
+from lastcall.kube.cluster.options import ClusterOptions
 from lastcall.kube.cluster.propagation import parse_propagation
 from lastcall.kube.cluster.virtual.tree import VirtualRolloutCluster
 from lastcall.manifests.read import load_manifests
@@ -149,7 +151,14 @@ def failure(tmp_path: Path, old: str, new: str, more: str = "", **changed: Any) 
         template = target.workload.obj["spec"]["template"]
         nodes = options.nodes
         async with VirtualRolloutCluster(
-            world, template, LEAVES, VirtualLoad.to(LEAVES), options.propagation, KEY, nodes=nodes
+            world,
+            template,
+            LEAVES,
+            VirtualLoad.to(LEAVES),
+            options.propagation,
+            KEY,
+            nodes=nodes,
+            node_capacity=options.cluster.node_capacity,
         ) as cluster:
             began = monotonic(world.clock)
             place = EmbeddedWorkspace(cluster, manifests, target)
@@ -218,6 +227,14 @@ def test_what_waiting_cannot_change_is_given_up_and_named_with_the_reason(
     assert [word for word in words if word not in text] == []
     assert took <= seconds and "minReadySeconds" not in text
     assert not shown or shown[0].startswith("Pods to become available: 0 of 3 Pods are available")
+
+
+def test_what_does_not_fit_nodes_of_a_given_size_is_given_up(tmp_path: Path) -> None:
+    sized = ClusterOptions(node_capacity=parse_node_capacity(["cpu=2,memory=1Gi", "node-1:cpu=500m"]))
+    asks = f"{PULL}          resources: {{requests: {{cpu: 300m}}}}\n"
+    text, _, _ = failure(tmp_path, PULL, asks, cluster=sized)
+    assert "Event FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu" in text
+    assert "1 of 3 Pods are available" in text, "one of them fits"
 
 
 BUDGET = """\

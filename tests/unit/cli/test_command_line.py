@@ -73,6 +73,12 @@ def test_help_lists_every_command():
             "0 is too short: write 30s, 1m30s, 500ms or plain seconds, more than 0 and at most 24h",
         ),
         (["run", "x.yaml", "--max-pods", "1000"], "1000 is too many: give a whole number of Pods from 1 to 253"),
+        (
+            ["up", "--node-capacity", "gpu=1"],
+            "'--node-capacity': 'gpu=1': 'gpu' is not a resource of nodes: cpu, memory",
+        ),
+        (["demo", "term", "--node-capacity", "memory=1"], "memory=1 is too little: give more than 100Mi"),
+        (["up", "--nodes", "2", "--node-capacity", "node-3:cpu=1"], "no such node: the cluster has node-1 to node-2"),
         (["up", "--cni-bin-dir", "/"], "--cni-bin-dir needs --cni-conf-dir, which configures the plugins"),
         (["down", "--timeout", "soon"], "'soon' is not a time: write 30s, 1m30s, 500ms or plain seconds"),
         (["run", "x.yaml", "--state-size", "lots"], "write 512m, 4g, or 50% of the machine's memory"),

@@ -8,8 +8,8 @@ import pytest
 LOADED = {
     "lastcall": 2,
     "lastcall.testing.plugin": 4,
-    "lastcall.cli.run.command": 55,
-    "lastcall.cli.run.experiment, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 274,
+    "lastcall.cli.run.command": 56,
+    "lastcall.cli.run.experiment, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 275,
     "lastcall.cli.trace.command, lastcall.cli.trace.session": 172,
     "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 158,
 }

@@ -22,6 +22,7 @@ OWN = ("missing.yaml",)
         ((*THERE, "--runs", "2"), "--runs does not work with --context"),
         ((*THERE, "--from", "node"), "--from node does not work with --context: use --from pod or --from client"),
         ((*THERE, "--propagation", "1s"), "--propagation applies to the cluster that rollout starts itself"),
+        ((*THERE, "--node-capacity", "cpu=1"), "--node-capacity applies to the cluster that rollout starts itself"),
         ((*THERE, "--kubernetes-version", "1.27"), "--kubernetes-version applies to the cluster that rollout starts"),
         ((*THERE, "--url", "http://a", "--from", "pod"), "--url needs requests from this machine: add --from client"),
         ((*THERE, "--url", "http://a", "--copy-to", "b"), "--copy-to: only Pods of that namespace reach the copy"),
@@ -44,6 +45,10 @@ def test_an_option_of_rollout_in_the_wrong_place_is_a_usage_error(arguments: tup
         (
             ("a.yaml", "--context", "theirs", "--max-pods", "5"),
             "--max-pods applies to the cluster that run starts itself",
+        ),
+        (
+            ("a.yaml", "--context", "theirs", "--node-capacity", "cpu=1"),
+            "--node-capacity applies to the cluster that run starts itself",
         ),
         (("a.yaml", "--context", "theirs", "--ui"), "--ui shows clusters that lastcall starts"),
     ],

@@ -327,6 +327,22 @@ def test_a_scope_that_ends_at_logout_is_fine_and_says_how_it_stays() -> None:
     assert "up --detach" in one.lose and one.found.endswith("; it ends")
 
 
+@pytest.mark.parametrize(
+    ("seen", "found"),
+    [
+        (with_groups("v2: cpu memory pids"), "control groups enforce cpu and memory of --node-capacity"),
+        (with_groups("v1: memory pids"), "control groups enforce memory of --node-capacity; cpu is declared only"),
+        (
+            with_groups(why="cgroup v2: memory cannot be handed down"),
+            "declared only: the scheduler counts with --node-capacity, no control group enforces it",
+        ),
+    ],
+)
+def test_whether_sizes_of_nodes_are_real_or_declared_only(seen: Machine, found: str) -> None:
+    need = named(decide(seen), "sizes of nodes")
+    assert (need.status, need.found) == ("ok", found)
+
+
 def test_nothing_tried_at_all_is_missing_and_not_ok() -> None:
     found = decide(replace(GOOD, probes={}))
     assert named(found, "system calls").status == "missing"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from lastcall.cli.rollout.keep import kept_on_failure
 from lastcall.cli.rollout.progress import Progress
-from lastcall.cli.run.options import check_cni, check_propagation_nodes, check_runtime
-from lastcall.cli.started import started
+from lastcall.cli.run.options import check_cni, check_node_capacity, check_propagation_nodes, check_runtime
+from lastcall.cli.started import start_cluster, started
 from lastcall.errors import LastcallError
 from lastcall.experiment.rollout import RolloutOptions
 from lastcall.manifests import Manifest
@@ -30,13 +30,11 @@ def experiment(
     target = find_target(manifests, options)
     nodes, wanted = options.nodes, options.cluster
     check_propagation_nodes(wanted.propagation, nodes)
+    check_node_capacity(wanted.node_capacity, nodes)
     check_cni(wanted.cni_conf_dir, wanted.cni_bin_dir, nodes)
     check_runtime(wanted.container_runtime, nodes, cni=wanted.cni_conf_dir)
-    # late: 41 ms of `rollout --help`
-    from lastcall.kube.cluster import start
-
     wanted = replace(wanted, nodes=nodes, load=None if options.source == "published" else LoadGenerator())
-    with started(lambda: start(wanted)) as (cluster, interrupts):
+    with started(lambda: start_cluster(wanted)) as (cluster, interrupts):
         progress, why = Progress(), ""
         place = EmbeddedWorkspace(cluster, manifests, target)
         session = RolloutSession(place, options, say=progress.say, show=progress.show)

@@ -9,7 +9,7 @@ from lastcall.cli import exit_status, output
 from lastcall.cli.errors import guarded
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.output import stdout_console, takes_stdout
-from lastcall.cli.started import started, stay
+from lastcall.cli.started import start_cluster, started, stay
 from lastcall.cli.summary import summarize
 from lastcall.endings import Ending
 from lastcall.endings.render import LiveTimeline
@@ -29,11 +29,8 @@ Tell = Callable[[Sequence[Ending], int, LastcallError | None], None]
 
 
 def started_cluster(options: RunOptions) -> Cluster:
-    """The real one. Raises ClusterStartError."""
-    # late: 43 ms of `demo`
-    from lastcall.kube.cluster import start
-
-    return start(options.cluster)
+    """The real one. Raises ClusterStartError and UserError."""
+    return start_cluster(options.cluster)
 
 
 def run_manifests(

@@ -1,7 +1,7 @@
 """The options that `run` and `demo` share."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,10 +15,10 @@ from lastcall.cli.summary import summary_option
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.run import RunOptions
 from lastcall.kube.api import FeatureGateError, feature_gates, parse_feature_gates, parse_quantity
-from lastcall.kube.cluster import ClusterOptions, layouts, parse_propagation
+from lastcall.kube.cluster import ClusterOptions, layouts, parse_node_capacity, parse_propagation
 
 if TYPE_CHECKING:
-    from lastcall.kube.cluster import PropagationPlan
+    from lastcall.kube.cluster import NodeCapacity, PropagationPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,6 +51,14 @@ def parsed_propagation(context: click.Context, parameter: click.Parameter, value
         raise click.BadParameter(str(error)) from None
 
 
+def parsed_node_capacity(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> "NodeCapacity":
+    """A click callback."""
+    try:
+        return parse_node_capacity(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 def checked_published_ports(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
     """A click callback: `lastcall.kube.cluster.published.port.PublishedPort`s, no port twice."""
     # late: 2.3 ms of `demo --help`
@@ -76,11 +84,20 @@ PROPAGATION_HELP = (
 
 def check_propagation_nodes(plan: "PropagationPlan", nodes: int) -> None:
     """A delay for a node that the cluster will not have is a mistake. Raises UserError."""
-    names = [f"node-{number}" for number in range(1, nodes + 1)]
-    for name in plan.nodes:
+    _check_nodes("--propagation", plan.nodes, nodes)
+
+
+def check_node_capacity(capacity: "NodeCapacity", nodes: int) -> None:
+    """Raises UserError for the size of a node that the cluster will not have."""
+    _check_nodes("--node-capacity", capacity.nodes, nodes)
+
+
+def _check_nodes(option: str, given: Iterable[str], nodes: int) -> None:
+    names = [each.name for each in layouts(nodes)]
+    for name in given:
         if name not in names:
             there = names[0] if nodes == 1 else f"{names[0]} to {names[-1]}"
-            raise UserError(f"--propagation {name}:…: no such node: the cluster has {there}")
+            raise UserError(f"{option} {name}:…: no such node: the cluster has {there}")
 
 
 propagation_option = click.option(
@@ -197,6 +214,14 @@ _NODE_OPTIONS = [
         help="Maximum number of Pods on a node (the kubelet's maxPods).",
     ),
     click.option(
+        "--node-capacity",
+        metavar="[NODE:]RESOURCE=QUANTITY,…",
+        multiple=True,
+        callback=parsed_node_capacity,
+        help="Size of the nodes: cpu=2,memory=4Gi,ephemeral-storage=20Gi; for one node node-1:memory=512Mi. May be "
+        "given several times. lastcall doctor says whether cpu and memory are enforced. Default: the machine's.",
+    ),
+    click.option(
         "--seccomp-default/--no-seccomp-default",
         default=True,
         show_default=True,
@@ -289,6 +314,7 @@ def make_options(
     cluster = asked_cluster(options, kubernetes_version=kubernetes_version[0])
     for version in kubernetes_version:
         check_feature_gates(version, cluster.feature_gates)
+    check_node_capacity(cluster.node_capacity, cluster.nodes)
     check_cni(cluster.cni_conf_dir, cluster.cni_bin_dir, 1)
     check_runtime(cluster.container_runtime, 1, cni=cluster.cni_conf_dir)
     if (options["keep"] or options["keep_on_failure"]) and several:

@@ -10,9 +10,9 @@ PROJECT = frozenset(
         "after", "cluster", "confirm", "container-log-max-files", "container-log-max-size", "control", "disrupt",
         "engine", "explain", "fail-on", "feature-gates", "find-safe", "from", "grace", "grace-by-priority",
         "grace-critical", "graceful", "http2-connections", "kubernetes-version", "load", "logs", "max-lost",
-        "max-p99", "max-pods", "most-workloads", "namespace", "nodes", "output", "path", "platform", "port",
-        "propagation", "quiet", "recursive", "request-timeout", "role", "runs", "service", "settle", "slow-path",
-        "state-size", "stream-length", "stream-path", "timeout", "wait", "websocket-path", "workload",
+        "max-p99", "max-pods", "most-workloads", "namespace", "node-capacity", "nodes", "output", "path", "platform",
+        "port", "propagation", "quiet", "recursive", "request-timeout", "role", "runs", "service", "settle",
+        "slow-path", "state-size", "stream-length", "stream-path", "timeout", "wait", "websocket-path", "workload",
     )
 )  # fmt: skip
 """Options of a lastcall.yaml that nobody named: it may have come with a repository, so it sets what is measured, how

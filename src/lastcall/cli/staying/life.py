@@ -178,6 +178,8 @@ class _Life:
             log.close()
             raise start_failure(error) from error
         try:
+            if cluster.note:
+                self._teller.note(cluster.note)
             published.listen()  # now: no role is to inherit the sockets
             self._interrupts.check()
             if state is not None and identity is not None:

@@ -96,7 +96,7 @@ def _for_another_reason(s: RunSubject) -> Finding:
 def _out_of_memory(s: RunSubject) -> Finding:
     """The kernel's counter has moved: PID 1 was killed for it."""
     c, limit = s.run, _bytes(s.run.seen.memory_limit)
-    group = said("outOfMemory", "limit" if c.seen.memory_limit else "noLimit", limit=limit)
+    group = said("outOfMemory", _whose_memory(c), limit=limit)
     seen = said("outOfMemory", "counted" if c.seen.oom_kills else "inferred")
     when = times_and_when(c, s.ending) or ("" if c.exit.at is None else at(c.exit.at))
     together = said("outOfMemory", "together") if c.seen.ended_together else ""
@@ -110,15 +110,22 @@ def _child_out_of_memory(s: RunSubject) -> Finding:
     """The kernel's counter has moved, and PID 1 lived on."""
     c, limit = s.run, _bytes(s.run.seen.memory_limit)
     count = tell("a process") if c.seen.oom_kills == 1 else tell("$count processes", count=c.seen.oom_kills)
-    of = tell(" (limit $limit)", limit=limit) if c.seen.memory_limit else ""
+    of = tell(" (limit $limit)", limit=limit) if c.seen.memory_limit and c.seen.limit_reached else ""
     end = f"{c.exit.signal}" if c.exit.signal else exit_code(c)
     text = said("childOutOfMemory", container=c.name, count=count, limit=of, end=end)
     remedy = _more_memory(c, "childOutOfMemory")
     return Finding("childOutOfMemory", "problem", text, c.name, remedy.advice, change=remedy.change)
 
 
-def _more_memory(c: ContainerEnding, id_: str) -> Remedy:
+def _whose_memory(c: ContainerEnding) -> str:
+    """Return the variant of the sentence: whose memory ran out."""
     if not c.seen.memory_limit:
+        return "noLimit"
+    return "limit" if c.seen.limit_reached else "limitAbove"
+
+
+def _more_memory(c: ContainerEnding, id_: str) -> Remedy:
+    if not c.seen.memory_limit or not c.seen.limit_reached:
         return NOTHING
     advice = fix(id_, limit=_bytes(c.seen.memory_limit))
     larger = container_change(c.name, c.kind, resources={"limits": {"memory": str(2 * c.seen.memory_limit)}})
@@ -127,7 +134,8 @@ def _more_memory(c: ContainerEnding, id_: str) -> Remedy:
 
 def _others_used_it(c: ContainerEnding) -> bool:
     """Return whether PID 1, also with a child that it waited for, never had more than half of the limit."""
-    return bool(c.seen.peak_rss and c.seen.memory_limit and c.seen.peak_rss * 2 <= c.seen.memory_limit)
+    limit = c.seen.memory_limit if c.seen.limit_reached else None
+    return bool(c.seen.peak_rss and limit and c.seen.peak_rss * 2 <= limit)
 
 
 def _own_137(s: RunSubject) -> Finding:

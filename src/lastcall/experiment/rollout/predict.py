@@ -158,6 +158,7 @@ class Predictor:
                 self._key,
                 kubernetes_version=options.kubernetes_version,
                 nodes=options.nodes,
+                node_capacity=options.cluster.node_capacity,
             )
             async with cluster:
                 return await RolloutSession(EmbeddedWorkspace(cluster, manifests, target), options, world).run()

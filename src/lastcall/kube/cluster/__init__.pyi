@@ -28,6 +28,8 @@ from .health.restarts import died_of as died_of
 from .health.restarts import way_out as way_out
 from .layout import MOST_NODES as MOST_NODES
 from .layout import layouts as layouts
+from .node_capacity import NodeCapacity as NodeCapacity
+from .node_capacity import parse_node_capacity as parse_node_capacity
 from .options import ClusterOptions as ClusterOptions
 from .propagation import HOPS as HOPS
 from .propagation import PropagationPlan as PropagationPlan

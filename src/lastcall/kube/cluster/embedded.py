@@ -59,8 +59,8 @@ _RECORDS_TOGETHER_SECONDS = 0.015
 def start(options: ClusterOptions, identity: Identity | None = None, api_port: int = 0) -> "Running":
     """Return the process tree of a cluster. `identity` as in `Issuing`, `api_port` as in `make_plan`.
 
-    Raises ClusterStartError, with nothing left behind. Must run before the first thread or event loop of this process:
-    the roles are forks of it.
+    Raises ClusterStartError and ClusterUsageError, with nothing left behind. Must run before the first thread or event
+    loop of this process: the roles are forks of it.
     """
     return Running(grow(options, identity, api_port))
 
@@ -113,6 +113,11 @@ class Running:
     def ends_at_logout(self) -> str:
         """Return why it ends when its user logs out; "" if it does not."""
         return self._plan.cgroups.ends_at_logout()
+
+    @property
+    def note(self) -> str:
+        """What the user should know of the cluster that was asked for, in one line; "" for nothing."""
+        return self._tree.note
 
     async def connect(self) -> None:
         """Follow the tree and wait until the API server answers. Raises ClusterStartError when a role died instead."""

@@ -25,7 +25,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from time import gmtime, strftime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from lastcall.kube.cluster.control.channel import Channel, Died, Failed, Restarted, SetLink, Started
 from lastcall.kube.cluster.health.heartbeat import WorkingOn
@@ -179,7 +179,8 @@ class _Init:
                     sys.executable, "-I", "-S", program,
                     "--socket", layout.shim_socket, "--state", layout.shim_state,
                     "--ring-fd", str(ring), "--wake-fd", str(self._plan.wake_fd),
-                    "--cgroups", json.dumps(self._cgroups_of(layout)),
+                    "--cgroups", json.dumps(self._plan.cgroups_of(layout)),
+                    "--capacity", json.dumps(self._plan.options.node_capacity.enforced(layout.name)),
                     *(("--lines", str(_LINES_UNDER_LOAD)) if self._plan.options.load else ()),
                 ]  # fmt: skip
                 with suppress(OSError):
@@ -189,11 +190,6 @@ class _Init:
                 traceback.print_exc()
                 os._exit(70)
         return pid
-
-    def _cgroups_of(self, layout: NodeLayout) -> dict[str, Any]:
-        """Each of several nodes has a `kubepods` of its own, whose shares follow from its own Pods."""
-        node = layout.name if len(self._plan.nodes) > 1 else ""
-        return {**self._plan.cgroups.facts(), "node": node}
 
     def _enter(self, layout: NodeLayout) -> None:
         """This process becomes one of the node: its network, and its name for Pods that use the host's."""

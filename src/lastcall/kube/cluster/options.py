@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from lastcall.kube.cluster.layout import CONTROL_PLANE_IP, STATE_DIR, roles
+from lastcall.kube.cluster.node_capacity import NodeCapacity
 from lastcall.kube.cluster.propagation import PropagationPlan
 
 if TYPE_CHECKING:
@@ -67,14 +68,15 @@ class ClusterOptions:
     `static_pods` is an absolute path of the host with manifests of static Pods, "" for none; they are node-1's.
     `controllers` False leaves them to `lastcall controller-manager`, `scheduler` False that to `lastcall scheduler`.
     `nodes` is how many there are. `load` sends requests, None for no such process. `propagation` is how long changes of
-    endpoints take. `max_pods` is the kubelet's maxPods: a node has 254 addresses for them. `egress`: Pods reach names
-    and TCP ports outside, through front. `container_log_max_size` and `container_log_max_files` are the kubelet's
-    containerLogMaxSize (a quantity; negative: no rotation) and containerLogMaxFiles. `cni_conf_dir` is an absolute path
-    of the host: the Pod network is what its first file configures, on a node for which it has a directory of the node's
-    name what that one's does; "" is the built-in routing. `cni_bin_dir` is where the plugins are, "" for the usual
-    places. `feature_gates` are settings that `api.feature_gates` has checked. `seccomp_default` is the kubelet's
-    seccompDefault. `container_runtime` is the absolute path of the socket of another container runtime, "" for
-    lastcall's own. `audit` is where the API server writes down what is asked of it, None for nowhere.
+    endpoints take. `max_pods` is the kubelet's maxPods: a node has 254 addresses for them. `node_capacity` makes nodes
+    smaller than the machine. `egress`: Pods reach names and TCP ports outside, through front. `container_log_max_size`
+    and `container_log_max_files` are the kubelet's containerLogMaxSize (a quantity; negative: no rotation) and
+    containerLogMaxFiles. `cni_conf_dir` is an absolute path of the host: the Pod network is what its first file
+    configures, on a node for which it has a directory of the node's name what that one's does; "" is the built-in
+    routing. `cni_bin_dir` is where the plugins are, "" for the usual places. `feature_gates` are settings that
+    `api.feature_gates` has checked. `seccomp_default` is the kubelet's seccompDefault. `container_runtime` is the
+    absolute path of the socket of another container runtime, "" for lastcall's own. `audit` is where the API server
+    writes down what is asked of it, None for nowhere.
     """
 
     kubernetes_version: str = "1.36"
@@ -94,6 +96,7 @@ class ClusterOptions:
     nodes: int = 1
     load: LoadRole | None = None
     max_pods: int = 110
+    node_capacity: NodeCapacity = field(default_factory=NodeCapacity)
     cni_conf_dir: str = ""
     cni_bin_dir: str = ""
     container_runtime: str = ""

@@ -5,12 +5,13 @@ import os
 import socket
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lastcall.kube.cluster.control.node import node_control_pair
 from lastcall.kube.cluster.egress.pair import egress_pair
 from lastcall.kube.cluster.health.heartbeat import Heartbeat
 from lastcall.kube.cluster.layout import NodeLayout, layouts, looped
+from lastcall.kube.cluster.node_capacity import ENFORCED
 from lastcall.kube.cluster.options import ClusterOptions
 from lastcall.kube.cluster.staying.credentials import Credentials
 from lastcall.kube.cluster.user_ids import UserIDBlocks, claim_blocks
@@ -85,6 +86,20 @@ class Plan:
     def ways(self) -> tuple[tuple[socket.socket, socket.socket], ...]:
         """Front's and the inner ends of all that is not a node's."""
         return tuple(each for each in (self.load, self.store_way) if each is not None)
+
+    def cgroups_of(self, layout: NodeLayout) -> dict[str, Any]:
+        """Return where the control groups of a node are.
+
+        Each of several nodes has a `kubepods` of its own, whose shares follow from its own Pods.
+        """
+        return {**self.cgroups.facts(), "node": layout.name if len(self.nodes) > 1 else ""}
+
+    @property
+    def enforced(self) -> tuple[str, ...]:
+        """The resources for which control groups of ours hold a node to its size."""
+        if self.other is not None or self.cgroups.mode == "none":
+            return ()
+        return tuple(each for each in self.cgroups.controllers() if each in ENFORCED)
 
 
 def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int = 0) -> Plan:

@@ -20,8 +20,9 @@ from typing import NoReturn
 
 from lastcall.kube.cluster import init
 from lastcall.kube.cluster.control.channel import Channel
-from lastcall.kube.cluster.errors import ClusterStartError
+from lastcall.kube.cluster.errors import ClusterStartError, ClusterUsageError
 from lastcall.kube.cluster.layout import LOAD, layouts
+from lastcall.kube.cluster.node_capacity import NodeCapacity
 from lastcall.kube.cluster.options import ClusterOptions
 from lastcall.kube.cluster.plan import NodePlan, Plan, make_plan
 from lastcall.kube.cluster.staying.credentials import Identity, Issuing
@@ -41,7 +42,8 @@ _ENDS_WITHIN_SECONDS = 5.0
 def grow(options: ClusterOptions, identity: Identity | None = None, api_port: int = 0) -> "Tree":
     """Clone init into its namespaces and let it go. `identity` as in `Issuing`, `api_port` as in `make_plan`.
 
-    Raises ClusterStartError, with nothing left behind. Must run before the first thread or event loop of this process.
+    Raises ClusterStartError and ClusterUsageError, with nothing left behind. Must run before the first thread or event
+    loop of this process.
     """
     if threading.active_count() != 1:
         raise RuntimeError("the process tree must be made before any thread exists")
@@ -67,16 +69,14 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
     os.close(go_read)
     tree = Tree(options, plan, pid, Channel(ours))
     try:
-        write_id_maps(pid, os.getuid(), os.getgid())
-        if plan.other is not None:
-            plan.other.connect(pid, plan.nodes[0].layout)
-        plan.cgroups.settle(pid)
+        tree.note = _prepare(plan, pid)
         os.write(go_write, json.dumps(plan.cgroups.facts()).encode())
+    except ClusterUsageError:
+        tree.end()
+        raise
     except OSError as error:
         tree.end()
-        if plan.other is not None:
-            raise ClusterStartError(f"the container runtime's network cannot be joined: {error}") from error
-        raise explained(f"the kernel refuses the cluster's user id map: {error}") from error
+        raise _not_prepared(plan, error) from error
     finally:
         os.close(go_write)
     plan.api_socket.close()
@@ -86,6 +86,29 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
         pair[1].close()
     ours.setblocking(False)
     return tree
+
+
+def _prepare(plan: Plan, pid: int) -> str:
+    """Give init, the process `pid`, its ids, its networks and its control groups; return a note for the user, or "".
+
+    Raises OSError, ClusterUsageError.
+    """
+    write_id_maps(pid, os.getuid(), os.getgid())
+    if plan.other is not None:
+        plan.other.connect(pid, plan.nodes[0].layout)
+    plan.cgroups.settle(pid)
+    if plan.options.node_capacity == NodeCapacity():
+        return ""
+    # late: few nodes have a size
+    from lastcall.kube.cluster.machine_size import check_node_sizes
+
+    return check_node_sizes(plan)
+
+
+def _not_prepared(plan: Plan, error: OSError) -> ClusterStartError:
+    if plan.other is not None:
+        return ClusterStartError(f"the container runtime's network cannot be joined: {error}")
+    return explained(f"the kernel refuses the cluster's user id map: {error}")
 
 
 def _become_init(plan: Plan, channel: socket.socket, go_read: int) -> NoReturn:
@@ -146,6 +169,8 @@ class Tree:
     def __init__(self, options: ClusterOptions, plan: Plan, init_pid: int, channel: Channel) -> None:
         self.options, self.plan, self.channel = options, plan, channel
         self._init_pid = init_pid
+        self.note = ""
+        """What the user should know of the cluster that was asked for."""
         self._has_ended = False
         """Init, and its exit status was taken."""
 

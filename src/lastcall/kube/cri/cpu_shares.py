@@ -1,7 +1,7 @@
 """CPU shares and weights of every control group on a node. Pure.
 
 Group                  Shares (version 1)                        Source: Kubernetes 1.36.2, pkg/kubelet/
-kubepods               the node's allocatable CPU                cm/node_container_manager_linux.go:getCgroupConfig
+kubepods               the CPU of the node                       cm/node_container_manager_linux.go:getCgroupConfig
 kubepods/burstable     the requests of its Pods together         cm/qos_container_manager_linux.go:setCPUCgroupConfig
 kubepods/besteffort    the smallest                              cm/qos_container_manager_linux.go:setCPUCgroupConfig
 a Pod                  the requests of its containers together   cm/helpers_linux.go:ResourceConfigForPod
@@ -41,14 +41,14 @@ def cpu_weight(shares: int) -> int:
     return 1 + (min(max(shares, MIN_CPU_SHARES), MAX_CPU_SHARES) - MIN_CPU_SHARES) * 9999 // 262142
 
 
-def level_shares(cpus: int, pods: dict[str, int]) -> dict[str, int]:
+def level_shares(milli_cpus: int, pods: dict[str, int]) -> dict[str, int]:
     """Return the shares of every group above the Pods, by path.
 
-    `cpus` are allocatable, `pods` has the shares of each Pod by the path of its group.
+    `milli_cpus` are thousandths of a CPU, the node's, `pods` has the shares of each Pod by the path of its group.
     """
     burstable = [shares for path, shares in pods.items() if path.startswith(f"{BURSTABLE}/")]
     return {
-        KUBEPODS: cpu_shares(cpus * 1000),
+        KUBEPODS: cpu_shares(milli_cpus),
         BURSTABLE: cpu_shares(sum(map(milli_cpu, burstable))),
         BEST_EFFORT: MIN_CPU_SHARES,
     }

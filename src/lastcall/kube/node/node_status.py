@@ -22,7 +22,6 @@ from lastcall.kube.api.meta import Object, copy_object, name_of, uid_of
 from lastcall.kube.api.resources import LEASES, NODES
 from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.kube.node.interfaces import EventRecorder
-from lastcall.kube.node.meminfo import read_meminfo
 from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339, rfc3339_micro
 from lastcall.world.tasks import Tasks
@@ -42,7 +41,6 @@ STATUS_UPDATE_FREQUENCY = 10.0
 STATUS_REPORT_FREQUENCY = 300.0
 """Seconds: an unchanged status is looked at every 10 s and written every 5 minutes."""
 RETRY_SECONDS = 0.05
-MAX_PODS = 110
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 
 
@@ -69,21 +67,6 @@ class NodeConfig:
     """As `containerRuntimeVersion` tells it: name and version."""
     boot_id: str = ""
     system_uuid: str = ""
-
-
-def machine_capacity(state_dir: Path, max_pods: int = MAX_PODS) -> tuple[dict[str, str], dict[str, str]]:
-    """(capacity, allocatable) of this machine. Allocatable leaves out the hard eviction threshold of memory (100Mi)."""
-    memory = read_meminfo()["MemTotal"] // 1024
-    disk = os.statvfs(state_dir)
-    capacity = {
-        "cpu": str(len(os.sched_getaffinity(0))),
-        "ephemeral-storage": f"{disk.f_blocks * disk.f_frsize // 1024}Ki",
-        "hugepages-1Gi": "0",
-        "hugepages-2Mi": "0",
-        "memory": f"{memory}Ki",
-        "pods": str(max_pods),
-    }
-    return capacity, capacity | {"memory": f"{max(0, memory - 100 * 1024)}Ki"}
 
 
 def node_labels(config: NodeConfig) -> dict[str, str]:

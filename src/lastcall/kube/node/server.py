@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.pod_status import PodStatus as APIPodStatus
     from lastcall.kube.node.metrics.kubelet import CountedParts
+    from lastcall.kube.node.metrics.node_usage import NodeUsage
     from lastcall.world.counting import Family
 
 
@@ -58,7 +59,8 @@ class KubeletServer:
     """`/containerLogs/<namespace>/<pod>/<container>`, `/pods`, `/healthz`, `/metrics` (`metrics/`), and what
     `streaming/endpoints.py` serves. `counted` are the kubelet's parts with metrics; `version` is like `1.36.2`.
 
-    `names` are the node's: by them or the address of the connection it is asked.
+    `names` are the node's: by them or the address of the connection it is asked. `usage` is of a node that is smaller
+    than its machine.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class KubeletServer:
         names: Sequence[str] = (),
         version: str = "",
         counted: CountedParts | None = None,
+        usage: NodeUsage | None = None,
     ) -> None:
         self._world = world
         self._runtime = runtime
@@ -81,6 +84,7 @@ class KubeletServer:
         self._names = names
         self._version = version
         self._counted = counted
+        self._usage = usage
 
     async def start_unauthenticated(self, host: str, port: int) -> web.AppRunner:
         """Listen without TLS, for tests on the loopback: `cleanup()` of the answer closes."""
@@ -186,7 +190,9 @@ class KubeletServer:
         from lastcall.kube.node.metrics.stats import summary
 
         name = self._names[0] if self._names else ""
-        return await summary(self._world, self._runtime, name, self._pods.get_pods(), identities=identities)
+        return await summary(
+            self._world, self._runtime, name, self._pods.get_pods(), usage=self._usage, identities=identities
+        )
 
     async def _stats(self, request: web.Request) -> web.Response:
         # late: 32 ms of a node's start

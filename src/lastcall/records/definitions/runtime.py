@@ -119,6 +119,9 @@ class ProcessExited(TypedDict):
     oomKilled: bool | None
     oomKills: NotRequired[Annotated[int | None, "since the start; null: nobody counts"]]
     memoryLimit: NotRequired[Annotated[Bytes | None, "null without one"]]
+    limitReached: NotRequired[
+        Annotated[bool | None, "false: memory ran out in its Pod or its node; null: the kernel does not say"]
+    ]
     peakRss: NotRequired[Annotated[Bytes, "of PID 1 or a child that it waited for; known where memory ran out"]]
     endedTogether: NotRequired[Annotated[bool | None, "the kernel ended all of it at once; null: it does not say"]]
     notExecuted: NotRequired[Annotated[NotExecuted, "the kernel refused to execute the program: what its file is"]]

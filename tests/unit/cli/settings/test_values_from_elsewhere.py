@@ -100,6 +100,11 @@ def test_numbers_lists_and_flags_are_taken_as_they_are_written(lastcall: Any) ->
     one = lastcall("up")["propagation"]
     spaced = lastcall("up", LASTCALL_UP_PROPAGATION="1s node-1:watch=2s")["propagation"]
     assert list(spaced.nodes) == list(both.nodes) == ["node-1"] and list(one.nodes) == []
+    sizes = lastcall("up", LASTCALL_UP_NODE_CAPACITY="cpu=1,memory=1Gi node-1:cpu=500m")["node_capacity"]
+    assert (sizes.of("node-1"), sizes.of("node-2")) == (
+        {"cpu": "500m"} | {"memory": "1Gi"},
+        {"cpu": "1", "memory": "1Gi"},
+    )
     assert lastcall("up", LASTCALL_UP_CONTROLLERS="false")["controllers"] is False
 
 

@@ -20,6 +20,7 @@ from ending_stories import (
     memory_limit,
     network_stays,
     no_handler,
+    node_out_of_memory,
     others_out_of_memory,
     own_137,
     port_closed_before_endpoint,
@@ -98,6 +99,9 @@ TABLE = [
     (hangs_in_its_handler, "killed", "problem", "because it still ran 10 s after SIGTERM",
      "did not accept 6 connections. Nothing shows that more time would help"),
     (memory_limit, "outOfMemory", "problem", "more than its memory limit of 64Mi (by the counter", "more than 64Mi"),
+    (node_out_of_memory, "outOfMemory", "problem",
+     "more than the memory that its Pod or its node had left, below its own limit of 1Gi (by the counter of its "
+     "control group).", ""),
     (others_out_of_memory, "outOfMemory", "problem", "at once, as Kubernetes 1.28 and later request it on cgroup v2. "
     "PID "
      "1 itself had 12Mi at most", "more than 64Mi"),

@@ -1,6 +1,7 @@
 """CPU shares and weights of the groups of a node, and the groups that follow from its Pods."""
 
 import errno
+import os
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from lastcall.kube.cri.cpu_shares import (
     level_shares,
     milli_cpu,
 )
-from lastcall.kube.cri.sandbox.shim.pod_groups import PodGroups
+from lastcall.kube.cri.sandbox.shim.pod_groups import NodeSize, PodGroups
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_every_request_above_the_smallest_can_be_read_from_its_shares() -> None:
     ],
 )
 def test_burstable_has_the_shares_of_the_requests_of_its_pods_together(pods: dict[str, int], burstable: int) -> None:
-    assert level_shares(2, pods) == {KUBEPODS: 2048, BURSTABLE: burstable, BEST_EFFORT: 2}
+    assert level_shares(2000, pods) == {KUBEPODS: 2048, BURSTABLE: burstable, BEST_EFFORT: 2}
 
 
 class Groups:
@@ -68,6 +69,7 @@ class Groups:
 
     def __init__(self) -> None:
         self.shares: dict[str, int] = {}
+        self.limits: dict[str, dict[str, int]] = {}
         self.written: list[tuple[str, int]] = []
         self.refuses = ""
 
@@ -78,6 +80,7 @@ class Groups:
 
     def update(self, path: str, resources: dict[str, Any]) -> None:
         self.shares[path] = resources["cpu_shares"]
+        self.limits[path] = {name: value for name, value in resources.items() if name != "cpu_shares"}
         self.written.append((path, resources["cpu_shares"]))
 
     def remove(self, path: str) -> bool:
@@ -86,7 +89,7 @@ class Groups:
 
 def test_burstable_follows_its_pods_as_they_come_are_resized_and_go() -> None:
     groups = Groups()
-    pods = PodGroups(groups, 2)  # type: ignore[arg-type]
+    pods = PodGroups(groups, NodeSize({"cpu": 2000}))  # type: ignore[arg-type]
     pods.start("/kubepods/burstable/poda", {"cpu_shares": 256})
     assert groups.shares == {KUBEPODS: 2048, BURSTABLE: 256, "kubepods/burstable/poda": 256}
     pods.start("/kubepods/burstable/podb", {"cpu_shares": 1024})
@@ -102,7 +105,7 @@ def test_burstable_follows_its_pods_as_they_come_are_resized_and_go() -> None:
 
 def test_a_group_above_the_pods_is_written_only_when_it_changes() -> None:
     groups = Groups()
-    pods = PodGroups(groups, 2)  # type: ignore[arg-type]
+    pods = PodGroups(groups, NodeSize({"cpu": 2000}))  # type: ignore[arg-type]
     pods.start("/kubepods/besteffort/poda", {"cpu_shares": 2})
     pods.start("/kubepods/besteffort/podb", {"cpu_shares": 2})
     pods.start("/kubepods/podc", {"cpu_shares": 1024})
@@ -113,7 +116,7 @@ def test_a_group_above_the_pods_is_written_only_when_it_changes() -> None:
 
 def test_a_pod_whose_group_cannot_be_made_does_not_count() -> None:
     groups = Groups()
-    pods = PodGroups(groups, 2)  # type: ignore[arg-type]
+    pods = PodGroups(groups, NodeSize({"cpu": 2000}))  # type: ignore[arg-type]
     groups.refuses = "kubepods/burstable/poda"
     with pytest.raises(OSError, match="no"):
         pods.start("/kubepods/burstable/poda", {"cpu_shares": 256})
@@ -123,8 +126,31 @@ def test_a_pod_whose_group_cannot_be_made_does_not_count() -> None:
 
 def test_a_pod_without_a_group_changes_nothing() -> None:
     groups = Groups()
-    pods = PodGroups(groups, 2)  # type: ignore[arg-type]
+    pods = PodGroups(groups, NodeSize({"cpu": 2000}))  # type: ignore[arg-type]
     pods.start("", {})
     pods.update("", {})
     pods.remove("")
     assert not groups.written
+
+
+@pytest.mark.parametrize(
+    ("declared", "shares", "limits"),
+    [
+        ({"memory": 256 << 20}, None, {"memory_limit_in_bytes": 256 << 20}),
+        ({"cpu": 500}, 512, {"cpu_period": 100_000, "cpu_quota": 50_000}),
+        (
+            {"cpu": 10, "memory": 1 << 30},
+            10,
+            {"cpu_period": 100_000, "cpu_quota": 1000, "memory_limit_in_bytes": 1 << 30},
+        ),
+        ({}, None, {}),
+    ],
+)
+def test_the_pods_of_a_node_have_its_size_together_and_nothing_below_them_is_limited_for_it(
+    declared: dict[str, int], shares: int | None, limits: dict[str, int]
+) -> None:
+    groups = Groups()
+    pods = PodGroups(groups, NodeSize(declared))  # type: ignore[arg-type]
+    pods.start("/kubepods/burstable/poda", {"cpu_shares": 256})
+    assert groups.limits == {KUBEPODS: limits, BURSTABLE: {}, "kubepods/burstable/poda": {}}
+    assert groups.shares[KUBEPODS] == (shares or 1024 * len(os.sched_getaffinity(0)))

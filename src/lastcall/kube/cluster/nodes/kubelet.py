@@ -9,18 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lastcall.kube.api.features.releases import RELEASES
+from lastcall.kube.api.quantity import parse_quantity
 from lastcall.kube.apiserver.auth.tls import server_context
 from lastcall.kube.client.events import EventRecorder
 from lastcall.kube.client.http import HTTPClient
 from lastcall.kube.cluster.nodes.context import NodeContext
+from lastcall.kube.cluster.nodes.node_group import node_group
 from lastcall.kube.cluster.nodes.runtime import Engine, log_policy
 from lastcall.kube.cluster.options import CLUSTER_DNS_IP, KUBELET_PORT, STATIC_PODS_DIR
 from lastcall.kube.cri.api import RuntimeServiceError
 from lastcall.kube.cri.sandbox.images import ImageStore
 from lastcall.kube.cri.sandbox.seccomp.container import seccomp_available
+from lastcall.kube.node.capacity import allocatable_of, machine_capacity
 from lastcall.kube.node.eviction.host_stats import HostStats
 from lastcall.kube.node.kubelet import Kubelet, KubeletConfig
-from lastcall.kube.node.node_status import NodeConfig, NodeStatusManager, machine_capacity, node_labels
+from lastcall.kube.node.metrics.node_usage import NodeUsage
+from lastcall.kube.node.node_status import NodeConfig, NodeStatusManager, node_labels
 from lastcall.kube.node.parts.common import Given
 from lastcall.kube.node.pods.user_ids import UserIDs
 from lastcall.kube.node.prober.dialer import RealDialer
@@ -56,7 +60,7 @@ def node_kubelet(context: NodeContext, engine: Engine, tasks: Tasks) -> NodeKube
     world, layout = context.world, context.layout
     client = context.client(context.plan.credentials.kubelet_client[layout.name], "kubelet")
     events = EventRecorder(client, world, "kubelet", layout.name, hold_seconds=EVENTS_HELD_SECONDS)
-    node = _node_config(context, engine)
+    node, group = _node_config(context, engine), node_group(context.plan, layout)
     kubelet = Kubelet(
         Given(
             world=world,
@@ -68,7 +72,7 @@ def node_kubelet(context: NodeContext, engine: Engine, tasks: Tasks) -> NodeKube
             recorder=context.recorder,
             config=_kubelet_config(context, node),
             events=events,
-            stats=_stats(context, engine),
+            stats=_stats(context, engine, group),
             static_pods=_static_pods(context),
         )
     )
@@ -89,6 +93,7 @@ def node_kubelet(context: NodeContext, engine: Engine, tasks: Tasks) -> NodeKube
         names=(layout.name,),
         version=node.kubernetes_version,
         counted=kubelet.counted,
+        usage=group,
     )
     return NodeKubelet(kubelet, client, events, status, server)
 
@@ -121,7 +126,8 @@ async def shut_down_on_sigterm(world: World, kubelet: Kubelet, tasks: Tasks) -> 
 
 def _node_config(context: NodeContext, engine: Engine) -> NodeConfig:
     plan, layout = context.plan, context.layout
-    capacity, allocatable = machine_capacity(Path(layout.directory), plan.options.max_pods)
+    machine = machine_capacity(Path(layout.directory), plan.options.max_pods)
+    capacity = {**machine, **plan.options.node_capacity.of(layout.name)}
     return NodeConfig(
         name=layout.name,
         ip=layout.ip,
@@ -129,7 +135,7 @@ def _node_config(context: NodeContext, engine: Engine) -> NodeConfig:
         kubelet_port=KUBELET_PORT,
         kubernetes_version=RELEASES[plan.options.kubernetes_version],
         capacity=capacity,
-        allocatable=allocatable,
+        allocatable=allocatable_of(capacity),
         boot_id=plan.boot_id,
         system_uuid=_machine_uuid(plan.credentials.ca_certificate, layout.number),
         container_runtime=engine.version,
@@ -148,6 +154,7 @@ def _kubelet_config(context: NodeContext, node: NodeConfig) -> KubeletConfig:
         container_logs=log_policy(options),
         pod_log_root=_pod_log_root(context),
         allocatable=node.allocatable,
+        memory_capacity=parse_quantity(node.capacity["memory"]).whole,
         node_labels=node_labels(node),
         feature_gates=options.feature_gates,
         seccomp_default=options.seccomp_default and seccomp_available(),
@@ -174,8 +181,9 @@ def _volumes(
     )
 
 
-def _stats(context: NodeContext, engine: Engine) -> HostStats:
+def _stats(context: NodeContext, engine: Engine, group: NodeUsage | None) -> HostStats:
     directory = context.layout.directory
+    storage = context.plan.options.node_capacity.of(context.layout.name).get("ephemeral-storage")
     return HostStats(
         world=context.world,
         runtime=engine.runtime,
@@ -183,6 +191,8 @@ def _stats(context: NodeContext, engine: Engine) -> HostStats:
         volumes=Path(f"{directory}/pods/pods"),
         containers=Path(f"{directory}/containers"),
         logs=_pod_log_root(context),
+        node=group,
+        storage=parse_quantity(storage).whole if storage else None,
     )
 
 

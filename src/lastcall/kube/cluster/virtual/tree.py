@@ -14,11 +14,13 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import Object
+from lastcall.kube.api.quantity import parse_quantity
 from lastcall.kube.api.resources import NODES, SERVICEACCOUNTS
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.server import APIServer, APIServerConfig
 from lastcall.kube.client.api import Client
 from lastcall.kube.client.events import EventRecorder
+from lastcall.kube.cluster.node_capacity import NodeCapacity
 from lastcall.kube.cluster.propagation import PropagationPlan
 from lastcall.kube.controllers.manager import run_controllers
 from lastcall.kube.controllers.volumes.storage_class import STANDARD_CLASS, SimulatedDirectories
@@ -26,6 +28,7 @@ from lastcall.kube.cri.api import ContainerConfig, PodSandboxConfig
 from lastcall.kube.cri.simulated import SimulatedRuntime
 from lastcall.kube.cri.simulated_dialer import SimulatedDialer
 from lastcall.kube.cri.simulated_program import ExecResult, Listener, Program
+from lastcall.kube.node.capacity import allocatable_of
 from lastcall.kube.node.interfaces import DialError, HTTPResponse, RPCError
 from lastcall.kube.node.kubelet import Kubelet, KubeletConfig
 from lastcall.kube.node.node_status import NodeConfig, NodeStatusManager
@@ -43,7 +46,7 @@ from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
-_ALLOCATABLE = {"cpu": "64", "memory": "256Gi", "pods": "500", "ephemeral-storage": "500Gi"}
+_CAPACITY = {"cpu": "64", "memory": "256Gi", "pods": "500", "ephemeral-storage": "500Gi"}
 _LOOK_SECONDS = 0.01
 
 
@@ -152,6 +155,7 @@ class VirtualRolloutCluster(Generic[Load]):
         *,
         kubernetes_version: str = "1.36",
         nodes: int = 1,
+        node_capacity: NodeCapacity | None = None,
     ) -> None:
         self._world = world
         self._version = kubernetes_version
@@ -167,7 +171,9 @@ class VirtualRolloutCluster(Generic[Load]):
         )
         self._server = APIServer(world=world, store=MemoryStore(), recorder=self._recorder, config=config)
         self.client = self._client(ADMIN)
-        self._nodes = [f"node-{number}" for number in range(1, nodes + 1)]
+        declared = node_capacity or NodeCapacity()
+        names = [f"node-{number}" for number in range(1, nodes + 1)]
+        self._nodes = {name: {**_CAPACITY, **declared.of(name)} for name in names}
         program = _program(template, ends_as)
         self._runtimes = [
             SimulatedRuntime(world, self._recorder.for_actor("runtime"), program, ip_prefix=f"10.244.{index}.")
@@ -287,6 +293,7 @@ class VirtualRolloutCluster(Generic[Load]):
         world, runtime, client = self._world, self._runtimes[index], self._client(f"node:{name}")
         recorder = self._recorder.for_actor("kubelet")
         events = EventRecorder(client, world, "kubelet", name)
+        capacity, allocatable = self._nodes[name], allocatable_of(self._nodes[name])
         async with Tasks() as tasks:
             kubelet = Kubelet(
                 Given(
@@ -302,7 +309,8 @@ class VirtualRolloutCluster(Generic[Load]):
                         node_ip=f"172.18.0.{index + 2}",
                         kubernetes_version=self._version,
                         pod_log_root="/nonexistent/log/pods",
-                        allocatable=_ALLOCATABLE,
+                        allocatable=allocatable,
+                        memory_capacity=parse_quantity(capacity["memory"]).whole,
                         node_labels={"kubernetes.io/hostname": name},
                     ),
                     events=events,
@@ -317,8 +325,8 @@ class VirtualRolloutCluster(Generic[Load]):
                     pod_cidr=f"10.244.{index}.0/24",
                     kubelet_port=10250,
                     kubernetes_version=self._version,
-                    capacity=_ALLOCATABLE,
-                    allocatable=_ALLOCATABLE,
+                    capacity=capacity,
+                    allocatable=allocatable,
                     labels={},
                 ),
                 not_ready=kubelet.not_ready,

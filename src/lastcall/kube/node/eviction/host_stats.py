@@ -18,6 +18,7 @@ from lastcall.kube.api.meta import uid_of
 from lastcall.kube.cri.api import ContainerState, ContainerStatus, RuntimeService, RuntimeServiceError
 from lastcall.kube.node.eviction.decide import ContainerUsage, FileUsage, Observation, Observations, PodUsage
 from lastcall.kube.node.meminfo import read_meminfo
+from lastcall.kube.node.metrics.node_usage import NodeUsage
 from lastcall.kube.node.runtime.container_config import pod_log_directory
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
@@ -30,10 +31,22 @@ MAX_ENTRIES = 200_000
 
 
 class HostStats:
-    """`state_dir` is the file system of everything; `volumes` and `containers` hold the Pods' and containers' own."""
+    """`state_dir` is the file system of everything; `volumes` and `containers` hold the Pods' and containers' own.
+
+    A node that is smaller than its machine has `node`, and `storage` bytes for its files; None: all of the machine's.
+    """
 
     def __init__(
-        self, *, world: World, runtime: RuntimeService, state_dir: str, volumes: Path, containers: Path, logs: str
+        self,
+        *,
+        world: World,
+        runtime: RuntimeService,
+        state_dir: str,
+        volumes: Path,
+        containers: Path,
+        logs: str,
+        node: NodeUsage | None = None,
+        storage: int | None = None,
     ) -> None:
         self._world = world
         self._runtime = runtime
@@ -41,20 +54,38 @@ class HostStats:
         self._volumes = volumes
         self._containers = containers
         self._logs = logs
+        self._node = node
+        self._storage = storage
 
     async def observe(self) -> Observations:
         at = monotonic(self._world.clock)
         seen: dict[str, Observation] = {}
-        memory = _memory()
+        memory = self._memory()
         if memory is not None:
             seen["memory.available"] = Observation(memory[0], memory[1], at)
         disk = os.statvfs(self._state_dir)
-        available = Observation(disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize, at)
-        seen["nodefs.available"] = seen["imagefs.available"] = available
+        files = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
+        if self._storage is not None:
+            used = await asyncio.to_thread(self._bytes_of_node)
+            files = scarcer(files, (max(0, self._storage - used), self._storage))
+        seen["nodefs.available"] = seen["imagefs.available"] = Observation(*files, at)
         if disk.f_files:
             inodes = Observation(disk.f_favail, disk.f_files, at)
             seen["nodefs.inodesFree"] = seen["imagefs.inodesFree"] = inodes
         return seen
+
+    def _memory(self) -> tuple[int, int] | None:
+        """Return (available, all) bytes of the node; None if the kernel does not say."""
+        own = self._node.memory() if self._node is not None else None
+        if own is None:
+            return _memory_of_machine()
+        capacity, _, working_set = own
+        return max(0, capacity - working_set), capacity
+
+    def _bytes_of_node(self) -> int:
+        """Count what all Pods of the node have on its disk, and its images."""
+        trees = (self._volumes, self._containers, Path(self._logs), Path(self._state_dir) / "images")
+        return sum(tree_usage(each).bytes for each in trees)
 
     async def pod_usage(self, pods: Sequence[Pod]) -> dict[str, PodUsage]:
         usages = {}
@@ -119,7 +150,12 @@ def tree_usage(root: Path) -> FileUsage:
     return FileUsage(sum(found.values()), len(found))
 
 
-def _memory() -> tuple[int, int] | None:
+def scarcer(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """Return that of two (available, all) of which the smaller share is available."""
+    return min(one, other, key=lambda each: each[0] / each[1] if each[1] else 0.0)
+
+
+def _memory_of_machine() -> tuple[int, int] | None:
     """Return (available, all) bytes of the machine; None if the kernel does not say."""
     try:
         words = read_meminfo()

@@ -1,7 +1,8 @@
 """What the node's Pods use, as the kubelet's Summary API tells it: counted when asked for, never before.
 
 CPU is what was used since the start, in nanoseconds: whoever asks twice knows the rate. Working sets are the control
-group's memory without inactive file pages, as cAdvisor counts them. A node's own figures are the machine's.
+group's memory without inactive file pages, as cAdvisor counts them. A node's own figures are the machine's, unless the
+node is smaller.
 
 Source: pkg/kubelet/server/stats/summary.go, pkg/kubelet/metrics/collectors/resource_metrics.go.
 """
@@ -18,6 +19,7 @@ from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.kube.api.text.times import parse_rfc3339
 from lastcall.kube.cri.api import ContainerState, RuntimeService, RuntimeServiceError
 from lastcall.kube.node.meminfo import read_meminfo
+from lastcall.kube.node.metrics.node_usage import NodeUsage
 from lastcall.world.clock import now, rfc3339, rfc3339_micro
 from lastcall.world.world import World
 
@@ -29,7 +31,13 @@ _BUSY = (0, 1, 2, 5, 6, 7)
 
 
 async def summary(
-    world: World, runtime: RuntimeService, node: str, pods: Sequence[Pod], *, identities: bool = False
+    world: World,
+    runtime: RuntimeService,
+    node: str,
+    pods: Sequence[Pod],
+    *,
+    usage: NodeUsage | None = None,
+    identities: bool = False,
 ) -> Object:
     """`/stats/summary`. A container whose control group cannot be read is left out. `identities`: containers have their
     `id` and `image`, which the Summary API does not tell."""
@@ -82,11 +90,22 @@ async def summary(
                     },
                 }
             )
-    return {"node": {"nodeName": node, **_machine(rfc3339_micro(now(world.clock)))}, "pods": listed}
+    return {"node": {"nodeName": node, **_node(rfc3339_micro(now(world.clock)), usage)}, "pods": listed}
 
 
 def _time(nanoseconds: int) -> str:
     return rfc3339(datetime.fromtimestamp(nanoseconds / 1e9, UTC))
+
+
+def _node(at: str, usage: NodeUsage | None) -> Object:
+    told = _machine(at)
+    if usage is not None and (nanoseconds := usage.cpu_ns()) is not None:
+        told["cpu"] = {"time": at, "usageCoreNanoSeconds": nanoseconds}
+    if usage is not None and (memory := usage.memory()) is not None:
+        capacity, used, working = memory
+        available = max(0, capacity - working)
+        told["memory"] = {"time": at, "availableBytes": available, "usageBytes": used, "workingSetBytes": working}
+    return told
 
 
 def _machine(at: str) -> Object:

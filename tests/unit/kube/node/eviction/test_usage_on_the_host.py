@@ -17,7 +17,7 @@ from lastcall.kube.cri.api import (
 )
 from lastcall.kube.node.eviction import host_stats
 from lastcall.kube.node.eviction.decide import FileUsage, Observation
-from lastcall.kube.node.eviction.host_stats import HostStats, tree_usage
+from lastcall.kube.node.eviction.host_stats import HostStats, scarcer, tree_usage
 from lastcall.world.world import World
 
 RUNNING, EXITED = ContainerState.CONTAINER_RUNNING, ContainerState.CONTAINER_EXITED
@@ -53,8 +53,8 @@ def write(path: Path, blocks: int = 1) -> None:
 
 
 @pytest.fixture
-def stats(tmp_path: Path) -> Callable[[Runtime], HostStats]:
-    def made(runtime: Runtime) -> HostStats:
+def stats(tmp_path: Path) -> Callable[..., HostStats]:
+    def made(runtime: Runtime, **more: Any) -> HostStats:
         return HostStats(
             world=World(),
             runtime=runtime,  # type: ignore[arg-type]
@@ -62,6 +62,7 @@ def stats(tmp_path: Path) -> Callable[[Runtime], HostStats]:
             volumes=tmp_path / "pods",
             containers=tmp_path / "containers",
             logs=str(tmp_path / "logs"),
+            **more,
         )
 
     return made
@@ -135,3 +136,57 @@ def test_a_tree_is_counted_to_a_bound(tmp_path: Path, monkeypatch: pytest.Monkey
     assert tree_usage(tmp_path).inodes == 5
     monkeypatch.setattr(host_stats, "MAX_ENTRIES", 2)
     assert 2 <= tree_usage(tmp_path).inodes < 5
+
+
+class Group:
+    """Counts a node of 256Mi, or only its processors."""
+
+    def __init__(self, working_set: int | None) -> None:
+        self._working_set = working_set
+
+    def memory(self) -> tuple[int, int, int] | None:
+        return None if self._working_set is None else (256 << 20, 250 << 20, self._working_set)
+
+    def cpu_ns(self) -> int | None:
+        return 1
+
+
+@pytest.mark.parametrize(("working_set", "available"), [(0, 256 << 20), (200 << 20, 56 << 20), (300 << 20, 0)])
+async def test_a_node_with_memory_of_its_own_sees_none_of_the_machine_s(
+    stats: Callable[..., HostStats], working_set: int, available: int
+) -> None:
+    seen = (await stats(Runtime(), node=Group(working_set)).observe())["memory.available"]
+    assert (seen.available, seen.capacity) == (available, 256 << 20)
+
+
+async def test_a_node_whose_memory_is_the_machine_s_sees_the_machine_s(stats: Callable[..., HostStats]) -> None:
+    seen = (await stats(Runtime(), node=Group(None)).observe())["memory.available"]
+    assert seen.capacity == (await stats(Runtime()).observe())["memory.available"].capacity > 256 << 20
+
+
+async def test_a_node_with_storage_of_its_own_counts_what_its_pods_images_and_logs_have(
+    tmp_path: Path, stats: Callable[..., HostStats], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = SimpleNamespace(f_bavail=1000, f_blocks=1000, f_frsize=BLOCK, f_files=0, f_favail=0)
+    monkeypatch.setattr(host_stats.os, "statvfs", lambda path: empty)
+    write(tmp_path / "containers/100/upper/file", 2)
+    write(tmp_path / "pods/u/volumes/kubernetes.io~empty-dir/v/file", 3)
+    write(tmp_path / "logs/n_p_u/app/0.log", 1)
+    write(tmp_path / "images/layer/file", 4)
+    write(tmp_path / "node-2/pods/u/volumes/kubernetes.io~empty-dir/v/file", 50)
+    trees = sum(tree_usage(tmp_path / each).bytes for each in ("containers", "pods", "logs", "images"))
+    seen = await stats(Runtime(), storage=100 * BLOCK).observe()
+    assert trees >= 10 * BLOCK
+    assert (seen["nodefs.available"].available, seen["nodefs.available"].capacity) == (100 * BLOCK - trees, 100 * BLOCK)
+    full = await stats(Runtime(), storage=5 * BLOCK).observe()
+    assert (full["imagefs.available"].available, full["imagefs.available"].capacity) == (0, 5 * BLOCK)
+
+
+@pytest.mark.parametrize(
+    ("files", "declared", "scarce"),
+    [((10, 100), (50, 60), (10, 100)), ((90, 100), (5, 60), (5, 60)), ((90, 100), (0, 0), (0, 0))],
+)
+def test_what_a_larger_share_is_used_of_counts(
+    files: tuple[int, int], declared: tuple[int, int], scarce: tuple[int, int]
+) -> None:
+    assert scarcer(files, declared) == scarce

@@ -52,6 +52,11 @@ if TYPE_CHECKING:
             """How often the kernel ended all of this container at once for lack of memory; None where it does not."""
             ...
 
+        def limit_reached(self, path: str) -> bool | None:
+            """Whether this container has needed more memory than its own limit; False where a group above it ran out.
+            None where the kernel does not say."""
+            ...
+
         def usage(self, path: str) -> Usage | None:
             """What the group uses now; None when it is gone or nobody counts."""
             ...

@@ -99,6 +99,9 @@ class NoCgroups:
     def group_kills(self, path: str) -> int | None:
         return None
 
+    def limit_reached(self, path: str) -> bool | None:
+        return None
+
     def usage(self, path: str) -> Usage | None:
         return None
 

@@ -112,7 +112,9 @@ class Place:
     def controllers(self) -> list[str]:
         """What can be limited and counted here, of cpu, memory and pids."""
         if self.mode == "v2":
-            have = files.read(f"{self.directories['']}/cgroup.controllers").split()
+            # The same as its own `cgroup.controllers`, which is not there before `create`.
+            above = os.path.dirname(self.directories[""])
+            have = files.read(f"{above}/cgroup.subtree_control").split()
         else:
             have = list(self.directories)
         return [controller for controller in v2.CONTROLLERS if controller in have]

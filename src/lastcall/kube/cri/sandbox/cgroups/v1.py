@@ -64,7 +64,19 @@ class CgroupsV1:
                 # memory+swap may never be below memory: the one that goes up has to be written first.
                 failed.append((f"{here}/{name}", text))
         for path_, text in failed:
-            files.write(path_, text)
+            quota = path_.endswith("/cpu.cfs_quota_us")
+            # The kernel refuses more than a group above has, and takes no quota for the one above. Version 2 does both.
+            files.write(path_, "-1" if quota and self._is_less_above(path, int(text)) else text)
+
+    def _is_less_above(self, path: str, quota: int) -> bool:
+        """Return whether a group above this one has less CPU time than `quota` in this one's period."""
+        period = self._number("cpu", path, "cpu.cfs_period_us") or 0
+        while "/" in path:
+            path = path.rpartition("/")[0]
+            most = self._number("cpu", path, "cpu.cfs_quota_us") or -1
+            if most > 0:
+                return quota * (self._number("cpu", path, "cpu.cfs_period_us") or 0) > most * period
+        return False
 
     def entrance(self, path: str) -> Entrance:
         more = self._others.entrance(os.path.basename(path))
@@ -77,6 +89,11 @@ class CgroupsV1:
 
     def group_kills(self, path: str) -> int | None:
         return None
+
+    def limit_reached(self, path: str) -> bool | None:
+        # With swap accounting the second is charged first, and has the same limit.
+        counts = [self._number("memory", path, name) for name in ("memory.failcnt", "memory.memsw.failcnt")]
+        return None if counts[0] is None else any(counts)
 
     def usage(self, path: str) -> Usage | None:
         memory = self._number("memory", path, "memory.usage_in_bytes")

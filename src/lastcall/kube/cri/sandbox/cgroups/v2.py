@@ -73,6 +73,11 @@ class CgroupsV2:
         # Counted in the group that was ended, which may be the one above the processes. Linux 5.17.
         return files.number(f"{self._at(path)}/memory.events", "oom_group_kill")
 
+    def limit_reached(self, path: str) -> bool | None:
+        # Counted in the group whose limit it was, and in those above.
+        count = files.number(f"{self._at(path)}/memory.events", "oom")
+        return None if count is None else count > 0
+
     def usage(self, path: str) -> Usage | None:
         here = self._at(path)
         memory = files.number(f"{here}/memory.current")

@@ -1,4 +1,5 @@
-"""`python -I -S …/shim/__main__.py --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON] [--lines N]`.
+"""`python -I -S …/shim/__main__.py --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON]
+[--capacity JSON] [--lines N]`.
 
 Started by init as a fresh small interpreter without site-packages. It ends with init.
 """
@@ -20,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lastcall.records.definitions.every_role import FaultCaught
 
-_OPTIONS = {"--socket", "--state", "--ring-fd", "--wake-fd", "--cgroups", "--lines"}
+_OPTIONS = {"--socket", "--state", "--ring-fd", "--wake-fd", "--cgroups", "--capacity", "--lines"}
 _NO_CGROUPS = '{"mode": "none", "why": "none were given"}'
 
 
@@ -39,7 +40,10 @@ def main(arguments: list[str]) -> int:
     options = dict(zip(arguments[::2], arguments[1::2], strict=False))
     unknown = sorted(options.keys() - _OPTIONS)
     if unknown or len(arguments) % 2 or not {"--socket", "--state"} <= options.keys():
-        sys.stderr.write("usage: --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON] [--lines N]\n")
+        sys.stderr.write(
+            "usage: --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON] [--capacity JSON] "
+            "[--lines N]\n"
+        )
         return 2
 
     _protect_interpreter(arguments)
@@ -48,6 +52,7 @@ def main(arguments: list[str]) -> int:
     from lastcall.kube.cri.sandbox.shim.containers import Context
     from lastcall.kube.cri.sandbox.shim.logs import LINES_PER_SECOND
     from lastcall.kube.cri.sandbox.shim.loop import Loop
+    from lastcall.kube.cri.sandbox.shim.pod_groups import NodeSize
     from lastcall.kube.cri.sandbox.shim.server import Server
     from lastcall.records import kinds
     from lastcall.records.ring import Ring, RingRecorder
@@ -67,7 +72,6 @@ def main(arguments: list[str]) -> int:
     os.makedirs(processes, 0o700, exist_ok=True)
     cgroups = open_cgroups(json.loads(options.get("--cgroups", _NO_CGROUPS)))
     loop = Loop()
-    lines = int(options.get("--lines", LINES_PER_SECOND))
     recorder = RingRecorder(ring, "runtime", _Clock())
 
     def tell(fault: crash_guard.Fault) -> None:
@@ -79,7 +83,14 @@ def main(arguments: list[str]) -> int:
         sys.stderr.flush()
 
     crash_guard.install(crash_guard.Faults(tell, say))
-    context = Context(loop, recorder, processes, cgroups, lines)
+    context = Context(
+        loop,
+        recorder,
+        processes,
+        cgroups,
+        int(options.get("--lines", LINES_PER_SECOND)),
+        NodeSize(json.loads(options.get("--capacity", "{}"))),
+    )
     Server(context, options["--socket"], state)
     gc.collect()
     gc.freeze()  # a forked child then leaves the pages of these objects shared

@@ -17,6 +17,7 @@ from lastcall.kube.cri.sandbox.shim.limits import Limits, MachineKills
 from lastcall.kube.cri.sandbox.shim.logs import LINES_PER_SECOND, LogFile, Stream
 from lastcall.kube.cri.sandbox.shim.loop import Loop, Timer
 from lastcall.kube.cri.sandbox.shim.namespaces import Own, Sandbox
+from lastcall.kube.cri.sandbox.shim.pod_groups import NodeSize
 from lastcall.kube.cri.sandbox.shim.process import Exit, Journal, Output, Process, Stdio, launch
 from lastcall.kube.cri.sandbox.shim.single_id import filters
 from lastcall.kube.cri.sandbox.shim.single_id.supervisor import Supervisor
@@ -85,13 +86,15 @@ class Context:
         directory: str,
         cgroups: Cgroups,
         lines_per_second: int = LINES_PER_SECOND,
+        size: NodeSize | None = None,
     ) -> None:
-        """`lines_per_second` of each stream of output are told to the timeline."""
+        """`lines_per_second` of each stream of output are told to the timeline. `size` None: the machine's."""
         self.loop = loop
         self.recorder = recorder
         self.directory = directory
         self.cgroups = cgroups
         self.lines_per_second = lines_per_second
+        self.size = size or NodeSize({})
         self.machine_kills = MachineKills()
         self.own = Own()
         self.maps = procfs.id_map("/proc/self/uid_map"), procfs.id_map("/proc/self/gid_map")
@@ -327,6 +330,7 @@ class Container:
         if self.out_of_memory:
             facts["peakRss"] = status.peak_rss
             facts["endedTogether"] = self.limits.ended_together()
+            facts["limitReached"] = self.limits.reached()
         if process.not_executed is not None:
             facts["notExecuted"] = process.not_executed
         elif status.code and not self.stop_signal_sent and not self._sigkill_sent:

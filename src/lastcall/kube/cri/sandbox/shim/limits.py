@@ -55,6 +55,10 @@ class Limits:
         now = self._cgroups.group_kills(self._path)
         return None if now is None or self._group_kills is None else now > self._group_kills
 
+    def reached(self) -> bool | None:
+        """Whether the container's own memory limit was reached; False: it was that of its Pod or its node."""
+        return self._cgroups.limit_reached(self._path)
+
     def usage(self) -> Usage | None:
         return self._cgroups.usage(self._path)
 

@@ -13,16 +13,36 @@ if TYPE_CHECKING:
 
     from lastcall.kube.cri.sandbox.cgroups.api import Cgroups
 
+_CPU_PERIOD = 100_000
+"""Microseconds."""
+
+
+class NodeSize:
+    """What the Pods of the node may use together: `milli_cpus` in thousandths of a CPU, `limits` as CRI names them.
+
+    The kubelet gives its Pods the memory of the node (cm/node_container_manager_linux.go:getCgroupConfig). It gives no
+    quota of CPU time, because a node is a machine. This one is a part of a machine.
+    """
+
+    def __init__(self, declared: dict[str, int]) -> None:
+        """`declared` is less than the machine has: `cpu` in thousandths, `memory` in bytes."""
+        self.milli_cpus = declared.get("cpu") or 1000 * len(os.sched_getaffinity(0))
+        self.limits: dict[str, int] = {}
+        if "cpu" in declared:
+            self.limits = {"cpu_period": _CPU_PERIOD, "cpu_quota": declared["cpu"] * _CPU_PERIOD // 1000}
+        if "memory" in declared:
+            self.limits["memory_limit_in_bytes"] = declared["memory"]
+
 
 class PodGroups:
-    """Makes, changes and removes the groups of Pods. `cpus` are those that Pods may use together.
+    """Makes, changes and removes the groups of Pods, and those above them.
 
     The kubelet does this itself (pkg/kubelet/cm: UpdateCgroups, when a Pod starts and after its end, and every minute).
     """
 
-    def __init__(self, cgroups: Cgroups, cpus: int) -> None:
+    def __init__(self, cgroups: Cgroups, size: NodeSize) -> None:
         self._cgroups = cgroups
-        self._cpus = cpus
+        self._size = size
         self._pods: dict[str, int] = {}
         self._written: dict[str, int] = {}
 
@@ -59,13 +79,9 @@ class PodGroups:
 
     def _set_levels(self, path: str) -> None:
         """Write the shares that have changed of the groups above `path`."""
-        wanted = level_shares(self._cpus, self._pods)
+        wanted = level_shares(self._size.milli_cpus, self._pods)
         for level in (KUBEPODS, BURSTABLE, BEST_EFFORT):
             if path.startswith(f"{level}/") and self._written.get(level) != wanted[level]:
-                self._cgroups.create(level, {"cpu_shares": wanted[level]})
+                limits = self._size.limits if level == KUBEPODS else {}
+                self._cgroups.create(level, {"cpu_shares": wanted[level], **limits})
                 self._written[level] = wanted[level]
-
-
-def allocatable_cpus() -> int:
-    """Return how many CPUs the node has: nothing is reserved for others."""
-    return len(os.sched_getaffinity(0))

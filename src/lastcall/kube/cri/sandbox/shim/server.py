@@ -21,7 +21,7 @@ from lastcall.kube.cri.sandbox.shim.messages import CallError
 from lastcall.kube.cri.sandbox.shim.namespaces import Sandbox
 from lastcall.kube.cri.sandbox.shim.past import PastProcess, read_journals
 from lastcall.kube.cri.sandbox.shim.peer import Call, Peer
-from lastcall.kube.cri.sandbox.shim.pod_groups import PodGroups, allocatable_cpus
+from lastcall.kube.cri.sandbox.shim.pod_groups import PodGroups
 from lastcall.kube.cri.sandbox.shim.process import Exit
 from lastcall.kube.cri.sandbox.shim.streams import descriptors as streaming
 from lastcall.kube.cri.sandbox.shim.telling import Announcer, facts_of, past_facts
@@ -58,7 +58,7 @@ class Server:
         self._past = _recover(context.directory, os.path.join(state, "sandboxes"))
         # Of a shim that died, with all its containers.
         context.cgroups.remove(KUBEPODS)
-        self._pod_groups = PodGroups(context.cgroups, allocatable_cpus())
+        self._pod_groups = PodGroups(context.cgroups, context.size)
         for container in self._past:
             context.cgroups.remove_container(container)
         self._owners_unmapped = why_not_id_mapped(state)

@@ -1,5 +1,6 @@
 """Control groups on trees of plain files: what is written where, what is read, where a cluster's place is found."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,18 @@ def test_the_end_of_a_whole_container_for_lack_of_memory_is_counted_above_its_pr
     assert limits.ended_together() is True
 
 
+def test_version_2_says_whose_limit_was_reached(unified: Path) -> None:
+    groups = v2.CgroupsV2(str(unified), NO_OTHERS)
+    limits = Limits(groups, {"id": "c1", "cgroupParent": f"/{POD}", "resources": LIMITED})
+    limits.start()
+    events = unified / POD / "c1/memory.events"
+    assert limits.reached() is None
+    events.write_text("low 0\nhigh 0\nmax 0\noom 0\noom_kill 1\n")
+    assert limits.reached() is False, "a group above it had no more"
+    events.write_text("low 0\nhigh 0\nmax 3\noom 1\noom_kill 1\n")
+    assert limits.reached() is True
+
+
 def test_each_of_several_nodes_has_groups_of_its_own(unified: Path, limiting: dict[str, str]) -> None:
     for node in ("node", "node2"):
         open_cgroups({"mode": "v2", "directories": {"": str(unified)}, "node": node}).create(POD, LIMITED)
@@ -211,6 +224,49 @@ def test_version_1_writes_each_limit_into_its_controller_s_tree(limiting: dict[s
     assert (read("cpu", "cpu.cfs_quota_us"), read("cpu", "cpu.cfs_period_us")) == ("20000", "100000")
     assert (read("cpu", "cpu.shares"), read("pids", "pids.max")) == ("512", "100")
     assert groups.entrance(f"{POD}/c1").files == [f"{limiting[each]}/{POD}/c1/init/tasks" for each in LIMITING]
+
+
+@pytest.mark.parametrize(
+    ("above", "node", "taken"),
+    [("100000", "-1", "-1"), ("-1", "150000", "-1"), ("-1", "-1", "refused"), ("-1", "250000", "refused")],
+)
+def test_more_cpu_than_a_group_above_has_is_as_much_as_that_one_has(
+    limiting: dict[str, str], monkeypatch: pytest.MonkeyPatch, above: str, node: str, taken: str
+) -> None:
+    """Version 1 refuses such a quota, version 2 does not. What it refuses for another reason is an error."""
+    groups = v1.CgroupsV1(limiting, NO_OTHERS)
+    groups.create(POD, {})
+    for path, quota in (("kubepods", node), (POD, above)):
+        Path(limiting["cpu"], path, "cpu.cfs_quota_us").write_text(quota)
+        Path(limiting["cpu"], path, "cpu.cfs_period_us").write_text("100000")
+    written: list[str] = []
+
+    def kernel(path: str, text: str) -> None:
+        if path.endswith("cpu.cfs_quota_us"):
+            if int(text) > 0:
+                raise OSError(errno.EINVAL, "Invalid argument")
+            written.append(text)
+        Path(path).write_text(text)
+
+    monkeypatch.setattr(v1.files, "write", kernel)
+    asked = {"cpu_quota": 200_000, "cpu_period": 100_000}
+    if taken == "refused":
+        with pytest.raises(OSError, match="Invalid"):
+            groups.create(f"{POD}/c1", asked)
+    else:
+        groups.create(f"{POD}/c1", asked)
+        assert written == [taken]
+
+
+def test_version_1_says_whose_limit_was_reached(limiting: dict[str, str]) -> None:
+    groups = v1.CgroupsV1(limiting, NO_OTHERS)
+    groups.create_container(f"{POD}/c1", LIMITED)
+    here = Path(limiting["memory"], POD, "c1")
+    assert groups.limit_reached(f"{POD}/c1") is None
+    (here / "memory.failcnt").write_text("0\n")
+    assert groups.limit_reached(f"{POD}/c1") is False
+    (here / "memory.memsw.failcnt").write_text("2\n")
+    assert groups.limit_reached(f"{POD}/c1") is True, "with swap accounting that one is charged first"
 
 
 def test_controllers_that_share_a_tree_are_joined_once(limiting: dict[str, str]) -> None:
