@@ -19,7 +19,7 @@ from bench.diagnosis.simulated import EXPRESSIBLE, images_of, programs_of
 from lastcall.endings import exit_status
 from lastcall.endings.render import endings_document
 from lastcall.errors import LastcallError, UnreadyCause, causes_of
-from lastcall.experiment.run import RunOptions, Session
+from lastcall.experiment.run import EmbeddedRun, RunOptions, RunSession
 from lastcall.manifests.read import load_manifests
 from lastcall.records.record import Record
 
@@ -34,7 +34,7 @@ class Quiet:
 
 
 class VirtualRun:
-    """A virtual cluster as `Session` needs one."""
+    """A virtual cluster as `EmbeddedRun` needs one."""
 
     def __init__(self, cluster: Any) -> None:
         self.client, self._cluster = cluster.client, cluster
@@ -113,11 +113,12 @@ class VirtualPlace:
 
 async def _run(cluster: Any, manifests: Any, options: RunOptions) -> tuple[int, str, str]:
     """Return the exit status, the document and the error of a session."""
-    session = Session(VirtualRun(cluster), options, Quiet(), cluster.world.clock)  # type: ignore[arg-type]
+    place, live, clock = EmbeddedRun(VirtualRun(cluster)), Quiet(), cluster.world.clock
+    session = RunSession(place, manifests, options, live, clock=clock)
     text = ""
     causes: tuple[UnreadyCause, ...] = ()
     try:
-        endings = await asyncio.wait_for(session.run(manifests), 600)
+        endings = await asyncio.wait_for(session.run(), 600)
         status = exit_status(endings)
     except LastcallError as error:
         endings, text, status, causes = session.endings(), str(error), 1, causes_of(error)

@@ -144,6 +144,24 @@ for _ in range(3):
 
 
 @inside
+async def test_a_listener_that_closes_at_once_is_seen_to_have_been_there_at_the_signal(world: ShimWorld) -> None:
+    at_once = """
+def stop(*_):
+    listener.close()
+    while not os.path.exists("/mnt/end"): time.sleep(0.01)
+    os._exit(0)
+signal.signal(signal.SIGTERM, stop)
+"""
+    container = await serve(world, "", at_once + SLEEPS)
+    stopping = asyncio.create_task(world.runtime.stop_container(container, 120))
+    await world.until(lambda: world.find("ListenerClosed"))
+    Path("/mnt/end").touch()  # noqa: ASYNC240
+    await stopping
+    assert [each["port"] for each in one(world, "SocketsAtStop")["listeners"]] == [8080]
+    assert one(world, "ListenerClosed")["port"] == 8080
+
+
+@inside
 async def test_a_listener_that_closes_and_a_connection_that_ends_are_seen_while_it_still_runs(world: ShimWorld) -> None:
     accept = """
 def until(path):

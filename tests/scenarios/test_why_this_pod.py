@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from virtual_cluster import VirtualCluster, pod_manifest, run_cluster
-from workloads import pods, workload
+from workloads import autoscaler, pods, workload
 
 from lastcall.endings.ending import build_endings
 from lastcall.endings.story import DecidedBy, Ending, PodFacts
@@ -108,6 +108,23 @@ def test_a_deployment_that_is_scaled_in_names_both_sizes_and_the_rank():
         assert [each.decided_by.reason for each in found] == ["scaledIn", "scaledIn"]
         assert found[0].decided_by.why.startswith(f"Deployment web was scaled from 4 to 2 by {BY}: ReplicaSet web-")
         assert "goes from 4 to 2 Pods, and this one is number" in found[0].decided_by.why
+
+    run_cluster(scenario, DRAINS)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "ReplicaSet"])
+def test_an_autoscaler_that_scales_in_is_named_with_its_reason(kind):
+    async def scenario(cluster):
+        await cluster.create(workload(kind, replicas=3, podManagementPolicy="Parallel"))
+        await ready(cluster, 3)
+        await cluster.create(autoscaler(kind, most=2))
+        await after(cluster)
+        found = decided(cluster)
+        assert found.reason == "scaledIn"
+        assert found.why.startswith(
+            f"HorizontalPodAutoscaler web-sizes scaled {kind} web from 3 to 2 "
+            f"(Current number of replicas above Spec.MaxReplicas): "
+        )
 
     run_cluster(scenario, DRAINS)
 

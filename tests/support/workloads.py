@@ -30,6 +30,18 @@ def workload(
     }
 
 
+def autoscaler(kind: str, *, most: int, name: str = "web") -> Object:
+    """A HorizontalPodAutoscaler that needs no metrics to scale in: its target has more than `most` replicas."""
+    target = {"apiVersion": "apps/v1", "kind": kind, "name": name}
+    spec = {"minReplicas": 1, "maxReplicas": most, "scaleTargetRef": target}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": f"{name}-sizes"},
+        "spec": spec,
+    }
+
+
 async def listed(cluster: VirtualCluster, resource: Resource) -> list[Object]:
     return (await cluster.client.list(resource, cluster.namespace)).items
 

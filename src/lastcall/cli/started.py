@@ -1,7 +1,7 @@
 """A cluster of our own for the time of a command: its start, what Ctrl-C does meanwhile, and its end."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -12,6 +12,9 @@ from lastcall.kube.cluster import ClusterOptions, ClusterStartError, ClusterUsag
 
 if TYPE_CHECKING:
     from lastcall.kube.cluster import Running
+
+if TYPE_CHECKING:
+    from lastcall.experiment import Workspace
 
 
 class Stopped(Protocol):
@@ -53,11 +56,20 @@ def started(start: Callable[[], C]) -> Iterator[tuple[C, Interrupts]]:
             raise start_failure(error) from error
 
 
-async def stay(forever: Awaitable[object], interrupts: Interrupts) -> None:
-    """Return at the first signal, which is the way to end it and no error; raise what `forever` raises."""
+class Kept(Protocol):
+    """A cluster that somebody may look at."""
+
+    def kubeconfig_path(self) -> str: ...
+
+
+async def stay(place: "Workspace", cluster: Kept, say: Callable[[str], None], interrupts: Interrupts) -> None:
+    """Say how to reach the cluster, and return at the first signal, which is the way to end it and no error.
+
+    Raises WorldError when a process of the cluster dies."""
+    say(f"The cluster stays up until Ctrl-C: kubectl --kubeconfig {cluster.kubeconfig_path()} get pods -A")
     task = asyncio.current_task()
     assert task is not None
     with suppress(asyncio.CancelledError):
-        await forever
+        await place.alive(asyncio.Event().wait())
     if interrupts.number:
         task.uncancel()

@@ -7,6 +7,7 @@ from .connection import Chosen as Chosen
 from .connection import Connected as Connected
 from .connection import choose as choose
 from .connection import connected as connected
+from .diagnosis import explained as explained
 from .options import REQUEST_SECONDS as REQUEST_SECONDS
 from .options import ContextOptions as ContextOptions
 from .untrusted_server import clock_sample as clock_sample

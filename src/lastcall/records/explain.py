@@ -146,6 +146,15 @@ RULES: dict[str, str] = {
         "annotation, crowded on their node, Ready for a shorter time, restarted more often or younger; the first "
         "difference decides."
     ),
+    # device taint eviction controller
+    "device_taint_eviction.go:addConditionAndDeletePod": (
+        "A Pod that was given a device with a NoExecute taint, which its claim does not tolerate, is deleted."
+    ),
+    # HorizontalPodAutoscaler controller
+    "horizontal.go:reconcileAutoscaler": (
+        "Every 15 s an autoscaler compares its metrics with what they are to be, and writes the size that it wants "
+        "into the subresource scale of its target, within minReplicas and maxReplicas."
+    ),
     # EndpointSlice controller
     "utils.go:podToEndpoint": (
         "A terminating Pod is never ready; it stays serving for as long as its Ready condition is True, so that a "

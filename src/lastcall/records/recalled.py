@@ -68,6 +68,7 @@ SENTENCES = (
     "its node $node is not Ready and out of service",
     "its node $node no longer exists",
     "evicted from $node: it has a NoExecute taint",
+    "evicted because a device that it uses has a NoExecute taint",
     "evicted from $node by its taint $taint, tolerated for $seconds s",
     "evicted from $node by its taint $taint, which this Pod does not tolerate",
     "Job $job of CronJob $owner is beyond its history limit",
@@ -83,8 +84,7 @@ SENTENCES = (
     # what a trace of another cluster concludes
     "evicted through the Eviction API; the API does not say by whom",
     "evicted through the Eviction API; the API does not say by whom; PodDisruptionBudget $budget allowed it",
-    "evicted from $node by a NoExecute taint",
-    "evicted from $node by a NoExecute taint ($taints)",
+    "preempted by $pod, a Pod of higher priority",
     "preempted by a Pod of higher priority",
     "preempted by a Pod of higher priority ($message)",
     "$owner had too many Pods, and chose this one",
@@ -110,7 +110,8 @@ SENTENCES = (
     "It was followed from about $seconds s after the DELETE on: what came before is concluded from its object and its "
     "Events.",
     "$count of its records were too many to keep.",
-    "The clock of node $node is about $seconds s behind this machine's: its times were moved by that.",
+    "The clock of node $node is about $seconds s behind this machine's, or all its Events came so late: its times "
+    "were moved by that.",
     "The clock of node $node is about $seconds s ahead of this machine's: its times were moved by that.",
     "It went while the watch was interrupted: how its end went on was not seen.",
     "What it printed is not known: too many Pods end at the same time.",
@@ -124,6 +125,7 @@ SENTENCES = (
     "Whether its node was lost is not known: reading $resource is not allowed.",
     "Which PodDisruptionBudget allowed its eviction is not known: reading $resource is not allowed.",
     "The rollout or the scaling that it ended for is not known: reading $resource is not allowed.",
+    "Which HorizontalPodAutoscaler scaled it in is not known: reading $resource is not allowed.",
     "The rollout or the scaling of its StatefulSet is not known: reading $resource is not allowed.",
     "The rollout of its DaemonSet is not known: reading $resource is not allowed.",
     "Whether its Job was over is not known: reading $resource is not allowed.",

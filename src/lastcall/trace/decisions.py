@@ -10,15 +10,15 @@ Source: the condition's reasons in pkg/apis/core/types.go (`PodReason…`); pod_
 
 # check: pure
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.endings import is_loopback
-from lastcall.kube.api import Object, labels_of, name_of
+from lastcall.kube.api import AnyObject, Object, labels_of, name_of, seconds_tolerated, why_evicted
 from lastcall.records import kinds
 from lastcall.trace.drafts import Draft, draft
-from lastcall.trace.events import PodEvent, names_pod
+from lastcall.trace.events import PodEvent, names_pod, preemptor_of
 from lastcall.trace.owners import OwnerState
 from lastcall.trace.pods import TERMINAL, condition_of, controller_of
 
@@ -32,7 +32,12 @@ _TARGETS: Mapping[str, tuple[str, str, str]] = {
     "DeletionByTaintManager": (
         "taint-eviction-controller",
         "pkg/controller/tainteviction/taint_eviction.go:processPodOnNode",
-        "evicted from {node} by a NoExecute taint{taints}",
+        "",
+    ),
+    "DeletionByDeviceTaintManager": (
+        "device-taint-eviction-controller",
+        "pkg/controller/devicetainteviction/device_taint_eviction.go:addConditionAndDeletePod",
+        "evicted because a device that it uses has a NoExecute taint",
     ),
     "PreemptionByScheduler": (
         "kube-scheduler",
@@ -63,23 +68,40 @@ class DecisionContext:
 
     `owner` is its controller's last state, None where that is not known; `owner_gone`: it was deleted, or is being
     deleted. `events` are about the Pod or its owner. `budgets` are the PodDisruptionBudgets that name the Pod in
-    status.disruptedPods. `phase` is the Pod's when its end began: at the end of it every Pod has ended. `sent` is the
-    DELETE; it has a user only where an audit log names one.
+    status.disruptedPods. `phase` is the Pod's when its end began: at the end of it every Pod has ended. `taints` are
+    the NoExecute taints of its node, one list for each state that the node had then. `sent` is the DELETE; it has a
+    user only where an audit log names one. `pod_name` names a Pod by its uid, as `namespace/name`; "" for one that is
+    not followed.
     """
 
     owner: OwnerState | None = None
     owner_gone: bool = False
     namespace_ends: bool = False
     events: Sequence[PodEvent] = ()
-    taints: Sequence[str] = ()
+    taints: Sequence[Sequence[AnyObject]] = ()
     budgets: Sequence[str] = ()
     phase: str = ""
     sent: "DeleteAccepted | None" = None
+    pod_name: Callable[[str], str] = lambda uid: ""
 
 
 def find_decision(pod: Object, around: DecisionContext, at_ns: int) -> Draft | None:
     """The decision that the DELETE goes back to, placed at `at_ns`; None when nothing tells."""
     return _by_condition(pod, around, at_ns) or _by_event(pod, around, at_ns) or _by_absence(pod, around, at_ns)
+
+
+def find_eviction(pod: Object, at_ns: int) -> Draft | None:
+    """The kubelet's decision to evict a Pod, by the status that it wrote: its node was short of something, or the Pod
+    was over a limit of its own. None for another end.
+
+    (`eviction_manager.go:synchronize`, `localStorageEviction`)
+    """
+    status = pod.get("status") or {}
+    message = str(status.get("message") or "").strip()
+    if status.get("reason") != "Evicted" or not message:
+        return None
+    function = "synchronize" if message.startswith("The node ") else "localStorageEviction"
+    return _decision("kubelet", f"pkg/kubelet/eviction/eviction_manager.go:{function}", message, at_ns, {})
 
 
 def _decision(actor: str, rule: str, why: str, at_ns: int, facts: "GroundsOfDecision") -> Draft:
@@ -93,31 +115,58 @@ def _by_condition(pod: Object, around: DecisionContext, at_ns: int) -> Draft | N
     if found is None:
         return None
     actor, rule, words = found
-    node = str((pod.get("spec") or {}).get("nodeName") or "its node")
     message = str(target.get("message") or "").removeprefix("PodGC: ")
     if "out-of-service" in message:
         rule = "pkg/controller/podgc/gc_controller.go:gcTerminating"
-    taints = f" ({', '.join(around.taints)})" if around.taints else ""
     facts: GroundsOfDecision = {}
     if rule.endswith("eviction.go:Create"):
-        allowed = f"PodDisruptionBudget {around.budgets[0]} allowed it" if around.budgets else ""
-        if around.budgets:
-            facts["podDisruptionBudget"] = around.budgets[0]
-        if around.sent is not None and (user := around.sent.get("user")):
-            client = around.sent.get("userAgent", "").partition("/")[0]
-            by = f"{client} (user {user})" if client else user
-            if (addresses := around.sent.get("sourceIPs")) and not all(map(is_loopback, addresses)):
-                by += f" from {', '.join(addresses)}"
-            words = f"evicted by {by}: {allowed or 'through the Eviction API'}"
-            facts["user"], facts["userAgent"] = user, around.sent.get("userAgent", "")
-            facts |= _request(around.sent)
-        else:
-            words = "evicted through the Eviction API; the API does not say by whom"
-            words += f"; {allowed}" if allowed else ""
-    preemptor = next((each.message for each in around.events if each.reason == "Preempted"), "")
-    if actor == "kube-scheduler" and preemptor:
-        words += f" ({preemptor})"
-    return _decision(actor, rule, words.format(node=node, taints=taints, message=message), at_ns, facts)
+        words, facts = _evicted(around)
+    elif actor == "kube-scheduler":
+        words, facts = _preempted(words, around)
+    elif actor == "taint-eviction-controller":
+        words, facts = _tainted(pod, around)
+    return _decision(actor, rule, words.replace("{message}", message), at_ns, facts)
+
+
+def _evicted(around: DecisionContext) -> "tuple[str, GroundsOfDecision]":
+    """Name who asked for the eviction, if an audit log says so, and the budget that allowed it."""
+    facts: GroundsOfDecision = {}
+    allowed = f"PodDisruptionBudget {around.budgets[0]} allowed it" if around.budgets else ""
+    if around.budgets:
+        facts["podDisruptionBudget"] = around.budgets[0]
+    if around.sent is None or not (user := around.sent.get("user")):
+        words = "evicted through the Eviction API; the API does not say by whom"
+        return f"{words}; {allowed}" if allowed else words, facts
+    client = around.sent.get("userAgent", "").partition("/")[0]
+    by = f"{client} (user {user})" if client else user
+    if (addresses := around.sent.get("sourceIPs")) and not all(map(is_loopback, addresses)):
+        by += f" from {', '.join(addresses)}"
+    facts["user"], facts["userAgent"] = user, around.sent.get("userAgent", "")
+    facts |= _request(around.sent)
+    return f"evicted by {by}: {allowed or 'through the Eviction API'}", facts
+
+
+def _preempted(words: str, around: DecisionContext) -> "tuple[str, GroundsOfDecision]":
+    """Name the Pod for which room was made, by the scheduler's Event."""
+    event = next((each for each in around.events if each.reason == "Preempted"), None)
+    if event is None:
+        return words, {}
+    who = preemptor_of(event)
+    name = who if "/" in who else around.pod_name(who)
+    if not name:
+        return f"{words} ({event.message})", {}
+    return f"preempted by {name}, a Pod of higher priority", {"preemptor": name}
+
+
+def _tainted(pod: Object, around: DecisionContext) -> "tuple[str, GroundsOfDecision]":
+    """Name the taint. Of several states of the node, the one counts that leaves the Pod the least time."""
+    spec = pod.get("spec") or {}
+    tolerations = spec.get("tolerations") or []
+    states = [
+        (seconds, each) for each in around.taints if (seconds := seconds_tolerated(tolerations, each)) is not None
+    ]
+    _, taints = min(states, key=lambda state: state[0], default=(0.0, ()))
+    return why_evicted(str(spec.get("nodeName") or "its node"), tolerations, taints)
 
 
 def _request(sent: "Audited") -> "GroundsOfDecision":

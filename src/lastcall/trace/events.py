@@ -26,10 +26,12 @@ _KILLS = {"liveness": "LivenessProbe", "startup": "StartupProbe"}
 _VOLUME = re.compile(r'(?:MountVolume\.\w+|SetUp) failed for volume "([^"]+)"')
 _DELETED = re.compile(r"^(?:Deleted pod: |[Dd]elete Pod )(\S+)")
 _DELETED_JOB = re.compile(r"^Deleted job (\S+)")
+_PREEMPTED = re.compile(r"^Preempted by (?:pod )?(\S+) on node ")
+_RESCALED = re.compile(r"^New size: (\d+); reason: (.+)$", re.S)
 _LONGEST = 500
 
-OF_OWNERS = ("SuccessfulDelete",)
-"""Reasons of Events about owners that name a Pod."""
+OF_OWNERS = ("SuccessfulDelete", "SuccessfulRescale")
+"""Reasons of Events that owners, and the autoscalers of owners, say about what they do."""
 
 OF_PODS = frozenset(
     {
@@ -95,6 +97,25 @@ def names_job(event: PodEvent) -> str:
     """Return the Job that a CronJob's Event says was deleted; "" for another Event."""
     match = _DELETED_JOB.match(event.message) if event.of_kind == "CronJob" else None
     return match.group(1) if match else ""
+
+
+def preemptor_of(event: PodEvent) -> str:
+    """Return for whom a Pod was preempted, by the scheduler's Event: a Pod's uid, from older schedulers
+    `namespace/name`; "" where it names nobody.
+
+    (`preemption/executor.go:PreemptPod`)
+    """
+    match = _PREEMPTED.match(event.message)
+    return match.group(1) if match else ""
+
+
+def rescaled(event: PodEvent) -> tuple[int, str] | None:
+    """Return (new size, reason) that a HorizontalPodAutoscaler's Event tells; None for another Event.
+
+    (`horizontal.go:reconcileAutoscaler`)
+    """
+    match = _RESCALED.match(event.message) if event.reason == "SuccessfulRescale" else None
+    return (int(match.group(1)), match.group(2)) if match else None
 
 
 def kill_reason(message: str) -> str:

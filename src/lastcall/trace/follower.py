@@ -234,6 +234,7 @@ class Follower:
             cluster=self._shared.cluster,
             events=[*(event for event, _ in timeline.history), *self._event_index.of_owner(timeline.pod)],
             missing=tuple(self.missing.values()),
+            pod_name=self._tracker.name_of,
             audit=self._shared.audit,
         )
         return build_story(timeline, self._shared.now(), around, kubernetes_version=self._version)

@@ -3,21 +3,26 @@
 # check: pure
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from lastcall.kube.api import Object, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.kube.api import AnyObject, Object, name_of, namespace_of, no_execute_taints, resource_version_of, uid_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace import owners
+from lastcall.trace.autoscalers import Autoscalers
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.owners import OwnerState
 from lastcall.trace.pod_timeline import Moment
+from lastcall.trace.stamps import SECOND
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.apiserver import OwnerDeleted
     from lastcall.records.definitions.client import NodeStateSeen
 
+LATER_NS = SECOND
+"""What led to a step (a write or the deletion of an owner, a taint) is seen by another watch: so much later at most."""
 MOST_GONE = 4096
 """Owners that are gone and still known."""
 MOST_RECORDS = 8
@@ -42,6 +47,9 @@ class ClusterState:
         self._records: OrderedDict[str, list[Record]] = OrderedDict()
         self._namespaces: dict[str, Record] = {}
         self._nodes: dict[str, Node] = {}
+        self._evicting: dict[str, list[tuple[int, Sequence[AnyObject]]]] = {}
+        """Node → its last states: since when, and its NoExecute taints."""
+        self.autoscalers = Autoscalers()
         self._budgets: dict[tuple[str, str], str] = {}
         self._known_nodes = False
 
@@ -134,9 +142,18 @@ class ClusterState:
 
     def records(self, uid: str, namespace: str) -> list[Record]:
         """What was written of an owner, its owners, and of the namespace."""
-        found = [record for each in self.chain(uid) for record in self._records.get(each.uid, ())]
+        found = [self._observed(record) for each in self.chain(uid) for record in self._records.get(each.uid, ())]
+        scaled = [(record, by) for record in found if (by := self.autoscalers.decision(record)) is not None]
+        found += [self._record(by, Moment(record.at_ns, record.wall_ns)) for record, by in scaled]
         ends = self._namespaces.get(namespace)
         return [*found, ends] if ends is not None else found
+
+    def _observed(self, record: Record) -> Record:
+        """Return the record of a resize with the generation of the owner that it goes back to, as seen by then."""
+        if record.kind != kinds.SCALE_DECIDED:
+            return record
+        state = self.state_at(str(record.told(kinds.SCALE_DECIDED).get("ownerUid")), record.at_ns + LATER_NS)
+        return record if state is None else replace(record, facts={**record.facts, "ownerGeneration": state.generation})
 
     def _remember_gone(self, state: OwnerState) -> None:
         self._gone[state.uid] = state
@@ -196,11 +213,12 @@ class ClusterState:
         deleted = self._namespaces.get(name)
         return deleted is not None and deleted.at_ns <= by_ns
 
-    def node(self, obj: Object, *, gone: bool) -> bool:
+    def node(self, obj: Object, now: Moment, *, gone: bool) -> bool:
         """Whether that changed what is known of it."""
         name = name_of(obj)
         self._known_nodes = True
         if gone:
+            self._evicting.pop(name, None)
             return self._nodes.pop(name, None) is not None
         conditions = (obj.get("status") or {}).get("conditions") or ()
         ready = next((each.get("status") for each in conditions if each.get("type") == "Ready"), None)
@@ -210,6 +228,10 @@ class ClusterState:
             if each.get("effect") in _TAINTS
         )
         new = Node({"True": True, "False": False}.get(str(ready)), taints)
+        states, evicting = self._evicting.setdefault(name, []), no_execute_taints(obj)
+        if not states or states[-1][1] != evicting:
+            states.append((now.at_ns, evicting))
+            del states[:-MOST_STATES]
         changed = self._nodes.get(name) != new
         self._nodes[name] = new
         return changed
@@ -227,9 +249,11 @@ class ClusterState:
         }
         return draft(kinds.NODE_STATE_SEEN, facts, "client")
 
-    def taints(self, name: str) -> tuple[str, ...]:
-        node = self._nodes.get(name)
-        return tuple(each for each in node.taints if each.endswith("NoExecute")) if node else ()
+    def taints(self, name: str, from_ns: int, to_ns: int) -> list[Sequence[AnyObject]]:
+        """Return the NoExecute taints of a node, for each state that it was seen to have at some time between."""
+        states = self._evicting.get(name, [])
+        before = [taints for at, taints in states if at <= from_ns]
+        return [*before[-1:], *(taints for at, taints in states if from_ns < at <= to_ns)]
 
     def budget(self, obj: Object) -> None:
         """`status.disruptedPods` names the Pods whose eviction was allowed a moment ago."""

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 REVISION = "deployment.kubernetes.io/revision"
 CONTROLLER_MANAGER = "kube-controller-manager"
+AUTOSCALER = "horizontal-pod-autoscaler"
+"""The one part of the controller manager that writes the subresource scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerState:
-    """An owner. `fields` are digests of its spec's fields, `manager` who wrote the spec last, by its managedFields.
+    """An owner. `fields` are digests of its spec's fields, `writers` who wrote each of them last, by its managedFields.
 
     `finished` and `finished_reason` are a Job's condition; `update_revision` is a StatefulSet's, `template_generation`
     a DaemonSet's.
@@ -42,7 +44,7 @@ class OwnerState:
     generation: int = 0
     replicas: int | None = None
     fields: Mapping[str, int] = field(default_factory=dict)
-    manager: str = ""
+    writers: Mapping[str, str] = field(default_factory=dict)
     revision: str = ""
     deleting: bool = False
     finished: str = ""
@@ -79,7 +81,7 @@ def state_of(kind: str, obj: Object, old: OwnerState | None = None) -> OwnerStat
             generation=generation,
             replicas=size if isinstance(size, int) else None,
             fields={name: hash(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)) for name, value in spec.items()},
-            manager=writer_of(obj),
+            writers={name: writer for name in spec if (writer := writer_of(obj, name))},
         )
     return replace(
         old,
@@ -93,16 +95,29 @@ def state_of(kind: str, obj: Object, old: OwnerState | None = None) -> OwnerStat
     )
 
 
-def writer_of(obj: Object) -> str:
-    """The field manager that wrote the spec last; "" where managedFields do not tell. A name that the writer chose:
-    kubectl names itself by its command (`kubectl-scale`, `kubectl-rollout`)."""
-    best, found = "", ""
-    for entry in obj["metadata"].get("managedFields") or ():
-        if entry.get("subresource") not in (None, "", "scale") or "f:spec" not in (entry.get("fieldsV1") or {}):
-            continue
-        if (at := str(entry.get("time") or "")) >= best:
-            best, found = at, str(entry.get("manager") or "")
-    return "" if found in (CONTROLLER_MANAGER, "unknown") else found
+def writer_of(obj: Object, name: str) -> str:
+    """Return the field manager that wrote a field of the spec last; "" where managedFields do not tell.
+
+    Who changes a value owns it alone: of several that own parts of the field the last one counts, and nobody where that
+    is not known. A write of the subresource scale has no time (`managedfields/scalehandler.go:ToParent`). The name is
+    one that the writer chose: kubectl names itself by its command (`kubectl-scale`, `kubectl-rollout`).
+    """
+    writers = [
+        (str(entry.get("time") or ""), _name_of(entry))
+        for entry in obj["metadata"].get("managedFields") or ()
+        if entry.get("subresource") in (None, "", "scale")
+        and f"f:{name}" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+    ]
+    last = max(writers, default=("", ""))
+    clear = len(writers) == 1 or (all(at for at, _ in writers) and sum(at == last[0] for at, _ in writers) == 1)
+    return last[1] if clear else ""
+
+
+def _name_of(entry: Mapping[str, object]) -> str:
+    manager = str(entry.get("manager") or "")
+    if manager == CONTROLLER_MANAGER and entry.get("subresource") == "scale":
+        return AUTOSCALER
+    return "" if manager in (CONTROLLER_MANAGER, "unknown") else manager
 
 
 def changes(old: OwnerState | None, new: OwnerState, version: str, newest_revision: str = "") -> Iterator[Draft]:
@@ -134,13 +149,16 @@ def changes(old: OwnerState | None, new: OwnerState, version: str, newest_revisi
             "resourceVersion": version,
             "from": old.replicas or 0,
             "to": new.replicas or 0,
+            "why": "",
         }
         yield draft(kinds.SCALE_DECIDED, scaled, "deployment-controller", evidence="inferred")
         return
     change: SpecChange = {"changed": changed}
     if resized:
         change["from"], change["to"] = old.replicas, new.replicas
-    written: OwnerWritten = {**about, "userAgent": new.manager, **change}
+    writers = {new.writers.get(name, "") for name in changed}
+    writer = writers.pop() if len(writers) == 1 else ""
+    written: OwnerWritten = {**about, "userAgent": writer, **change}
     yield draft(kinds.OWNER_WRITTEN, written, "apiserver")
 
 

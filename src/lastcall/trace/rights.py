@@ -12,6 +12,7 @@ MISSED = {
     "namespaces": "whether its namespace was deleted",
     "nodes": "whether its node was lost",
     "poddisruptionbudgets": "which PodDisruptionBudget allowed its eviction",
+    "horizontalpodautoscalers": "which HorizontalPodAutoscaler scaled it in",
     "replicasets": "the rollout or the scaling that it ended for",
     "deployments": "the rollout or the scaling that it ended for",
     "statefulsets": "the rollout or the scaling of its StatefulSet",

@@ -2,7 +2,7 @@
 
 # check: pure
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,33 +12,32 @@ from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace import pods
 from lastcall.trace.auditing.applying import AuditTrail
-from lastcall.trace.decisions import DecisionContext, find_decision
+from lastcall.trace.decisions import DecisionContext, find_decision, find_eviction
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.events import PodEvent
-from lastcall.trace.ledger import ClusterState
+from lastcall.trace.ledger import LATER_NS, ClusterState
 from lastcall.trace.owners import with_generations
 from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.rights import MissingRight
-from lastcall.trace.stamps import SECOND, SKEW_NOTICED_SECONDS
+from lastcall.trace.stamps import SKEW_NOTICED_SECONDS
 from lastcall.trace.unknown import unknown
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.client import NotShown
     from lastcall.records.definitions.kubelet_end import TerminationObserved
 
-LATER_NS = SECOND
-"""An owner that was deleted before its Pod is seen to go by another watch: so much later at most."""
 _ALWAYS = ("events", "endpointslices")
 """What is missed in every story where it may not be read; the others only where nobody knows who decided."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoryContext:
-    """What else is known. `events` are of the Pod and of its owner about it."""
+    """What else is known. `events` are of the Pod and of its owner about it; `pod_name` names a Pod by its uid."""
 
     cluster: ClusterState
     events: Sequence[PodEvent]
     missing: Sequence[MissingRight]
+    pod_name: Callable[[str], str]
     audit: AuditTrail | None = None
 
 
@@ -54,8 +53,7 @@ def build_story(timeline: PodTimeline, now: Moment, around: StoryContext, *, kub
     def add(each: Draft) -> None:
         made.append(timeline.record_of(each, now.at_ns if each.at_ns is None else each.at_ns, now))
 
-    if (natural := _natural(timeline, made, zero, now)) is not None:
-        add(natural)
+    natural = _natural(timeline, made, zero, now)
     if zero is not None and not any(r.kind == kinds.DELETION_DECIDED for r in made):
         state = DecisionContext(
             owner=around.cluster.state_at(owner_uid, zero + LATER_NS),
@@ -63,12 +61,17 @@ def build_story(timeline: PodTimeline, now: Moment, around: StoryContext, *, kub
             namespace_ends=around.cluster.namespace_ends(namespace_of(pod), zero + LATER_NS),
             phase=pods.phase_of(timeline.first),
             events=around.events,
-            taints=around.cluster.taints(timeline.node),
+            taints=around.cluster.taints(timeline.node, zero, zero + LATER_NS),
+            pod_name=around.pod_name,
             budgets=around.cluster.budgets_of(namespace_of(pod), name_of(pod)),
             sent=next((r.told(kinds.DELETE_ACCEPTED) for r in made if r.kind == kinds.DELETE_ACCEPTED), None),
         )
         if (decision := find_decision(pod, state, zero - 1)) is not None:
             add(decision)
+    if natural is not None:
+        if (eviction := find_eviction(timeline.first, (natural.at_ns or now.at_ns) - 1)) is not None:
+            add(eviction)
+        add(natural)
     made = seen_first(made)
     if around.audit is not None:
         for text in around.audit.ambiguous(above):
@@ -137,6 +140,6 @@ def _not_shown(timeline: PodTimeline, records: Sequence[Record], around: StoryCo
         yield f"{timeline.dropped} of its records were too many to keep.", "api"
     behind = timeline.clocks.behind_seconds(timeline.node)
     if behind is not None and abs(behind) >= SKEW_NOTICED_SECONDS:
-        side = "behind" if behind > 0 else "ahead of"
-        clock = f"The clock of node {timeline.node} is about {abs(behind):.0f} s {side} this machine's"
-        yield f"{clock}: its times were moved by that.", "api"
+        clock = f"The clock of node {timeline.node} is about {abs(behind):.0f} s"
+        where = "behind this machine's, or all its Events came so late" if behind > 0 else "ahead of this machine's"
+        yield f"{clock} {where}: its times were moved by that.", "api"

@@ -207,8 +207,9 @@ def was_stopped_by_the_node(loss: Loss) -> bool:
 
 
 def its_pod_listened(loss: Loss) -> bool:
-    """To the end of it."""
-    return loss.life is not None and loss.life.listens(loss.outcome.finished)
+    """When it was sent: the kernel of a Pod that listens answers a connect at once, and what comes later is waited for
+    in vain."""
+    return loss.life is not None and loss.life.listens(loss.outcome.sent)
 
 
 def its_pod_was_deleted(loss: Loss) -> bool:

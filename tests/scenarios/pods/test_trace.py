@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster, service
-from workloads import pods, workload
+from workloads import autoscaler, pods, workload
 
 from lastcall.endings.ending import build_endings
 from lastcall.endings.facts.pod import pod_facts
-from lastcall.endings.story import Ending
+from lastcall.endings.story import DecidedBy, Ending
 from lastcall.kube.api.errors import StatusError, status_failure
 from lastcall.kube.api.meta import is_terminating, name_of
 from lastcall.kube.api.pods.spec import is_pod_ready
-from lastcall.kube.api.resources import EVENTS, PODS
+from lastcall.kube.api.resources import EVENTS, HORIZONTALPODAUTOSCALERS, NODES, PODS
 from lastcall.kube.client.api import ConnectionLost
 from lastcall.kube.cri.simulated_program import Program
 from lastcall.records import kinds
@@ -203,25 +203,134 @@ def test_the_chain_of_a_rollout_is_followed_to_who_changed_the_deployment() -> N
     assert reason_of(delete) == ("ownerDeleted", "Deployment")
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "ReplicaSet"])
+def test_an_autoscaler_that_scales_in_is_named_by_what_the_api_shows(kind: str) -> None:
+    async def scale(cluster: VirtualCluster) -> None:
+        await cluster.create(autoscaler(kind, most=1))
+
+    assert decided(scale, kind).why.startswith(
+        f"HorizontalPodAutoscaler web-sizes scaled {kind} web from 2 to 1 "
+        "(Current number of replicas above Spec.MaxReplicas): "
+    )
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_of_an_autoscaler_that_may_not_be_read_its_component_is_named(kind: str) -> None:
+    async def scale(cluster: VirtualCluster) -> None:
+        await cluster.create(autoscaler(kind, most=1))
+
+    found = decided(scale, kind, forbidden=(HORIZONTALPODAUTOSCALERS,))
+    assert found.why.startswith(f"{kind} web was scaled from 2 to 1 by horizontal-pod-autoscaler: ")
+
+
 def reason_of(act: Act) -> tuple[str, str]:
     """(reason, kind that the sentence begins with) for the first Pod of a Deployment of two that ends."""
+    by = decided(act)
+    return by.reason, by.why.partition(" ")[0]
+
+
+def decided(act: Act, kind: str = "Deployment", forbidden: tuple[Any, ...] = ()) -> DecidedBy:
+    """Who decided the end of the first Pod that ends, of two Pods of a workload `web`."""
     told: list[Ending] = []
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("Deployment", replicas=2))
+        await cluster.create(workload(kind, replicas=2))
 
         async def ready() -> bool:
             return sum(is_pod_ready(pod) and not is_terminating(pod) for pod in await pods(cluster)) == 2
 
         await cluster.wait_until_async(ready)
         await cluster.sleep(2)
-        scope = Scope(cluster.namespace, targets=(target_of("deployment/web"),))
-        told.extend(await traced(cluster, act, scope=scope))
+        scope = Scope(cluster.namespace, targets=(target_of(f"{kind.lower()}/web"),))
+        told.extend(await traced(cluster, act, client=Interrupted(cluster.client, forbidden), scope=scope))
 
     run_cluster(scenario, {"app": Program(drain_seconds=1)})
     by = told[0].decided_by
     assert by is not None, told[0].not_known
-    return by.reason, by.why.partition(" ")[0]
+    return by
+
+
+def test_the_pod_that_preempts_another_is_named() -> None:
+    told: list[Ending] = []
+
+    def asks(name: str, priority: int) -> Any:
+        resources = {"requests": {"cpu": "1500m"}}
+        return pod_manifest(
+            name, priorityClassName="high" if priority else "", containers=[container(resources=resources)]
+        )
+
+    async def preempt(cluster: VirtualCluster) -> None:
+        await cluster.create(asks("vip", 1000))
+
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(high, asks("p", 0))
+        await cluster.wait_ready("p")
+        await cluster.sleep(2)
+        told.extend(await traced(cluster, preempt))
+
+    namespace = run_cluster(scenario, {"app": Program(drain_seconds=1)}).namespace
+    by = told[0].decided_by
+    assert by is not None
+    assert by.why == f"it was preempted by {namespace}/vip, a Pod of higher priority"
+
+
+EVICTIONS = {
+    "pressure": ("The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. ", "nodePressure"),
+    "its own limit": ('Usage of EmptyDir volume "s" exceeds the limit "1Mi". ', "localStorage"),
+}
+
+
+@pytest.mark.parametrize("name", EVICTIONS)
+def test_a_kubelet_that_evicts_is_told_in_its_own_words(name: str) -> None:
+    message, reason = EVICTIONS[name]
+    told: list[Ending] = []
+    started = "2030-01-01T00:00:00Z"
+
+    async def status(cluster: VirtualCluster, phase: str, state: Any, **more: Any) -> None:
+        container = {"name": "app", "image": "app:1", "imageID": "", "ready": False, "restartCount": 0, "state": state}
+        change = {"phase": phase, "containerStatuses": [container], **more}
+        await cluster.patch("pod/p", {"status": change}, subresource="status")
+
+    async def evict(cluster: VirtualCluster) -> None:
+        ended = {"exitCode": 137, "reason": "Error", "startedAt": started, "finishedAt": "2030-01-01T00:00:09Z"}
+        await status(cluster, "Failed", {"running": None, "terminated": ended}, reason="Evicted", message=message)
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.client.create(NODES, {"metadata": {"name": "elsewhere"}})
+        await cluster.create(pod_manifest(nodeName="elsewhere", tolerations=[{"operator": "Exists"}]))
+        await status(cluster, "Running", {"running": {"startedAt": started}})
+        told.extend(await traced(cluster, evict))
+
+    run_cluster(scenario)
+    by = told[0].decided_by
+    assert by is not None
+    assert (by.actor, by.reason, by.why) == ("kubelet", reason, f"the kubelet evicted it: {message.strip(' .')}")
+
+
+def test_the_taint_that_evicts_is_the_one_that_the_pod_does_not_tolerate_even_if_it_is_gone_by_then() -> None:
+    told: list[Ending] = []
+    first, second = ({"key": key, "effect": "NoExecute", "timeAdded": None} for key in ("known", "maintenance"))
+
+    async def taint(cluster: VirtualCluster) -> None:
+        await cluster.patch("node/node-1", {"spec": {"taints": [first, second]}})
+        await cluster.sleep(0.5)
+        await cluster.patch("node/node-1", {"spec": {"taints": [first]}})
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(pod_manifest(tolerations=[{"key": "known", "operator": "Exists"}]))
+        await cluster.wait_ready("p")
+        await cluster.sleep(2)
+        told.extend(await traced(cluster, taint))
+
+    run_cluster(scenario, {"app": Program(drain_seconds=1)})
+    by = told[0].decided_by
+    assert by is not None
+    assert (by.reason, by.why) == (
+        "tainted",
+        "it was evicted from node-1 by its taint maintenance:NoExecute, which this Pod does not tolerate",
+    )
 
 
 class Interrupted:

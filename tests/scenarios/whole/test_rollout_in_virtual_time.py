@@ -378,3 +378,32 @@ def test_another_workload_that_never_comes_up_is_named(tmp_path: Path) -> None:
     text, _, took = failure(tmp_path, PULL, PULL, broken)
     assert text.startswith("giving up waiting for Pods of deployment/worker to become available: 0 of 2 Pods")
     assert "Insufficient cpu" in text and took < 10
+
+
+@pytest.mark.parametrize("phase", ["requests before", "begins", "the last requests"])
+def test_a_rollout_ends_at_once_when_a_process_of_its_cluster_dies(phase: str) -> None:
+    manifests = load_manifests((str(EXAMPLES / "polite.yaml"),))
+    options = replace(RolloutOptions(load=Load(rates={"fresh": 20.0})), control=5.0, settle=5.0)
+    target = find_target(manifests, options)
+
+    async def main(world: World) -> tuple[str, float]:
+        template = target.workload.obj["spec"]["template"]
+        plan = parse_propagation([])
+        async with VirtualRolloutCluster(world, template, LEAVES, VirtualLoad.to(LEAVES), plan, KEY) as cluster:
+            dies: list[Any] = []
+            at: list[float] = []
+
+            def say(text: str) -> None:
+                if phase in text:
+                    at.append(monotonic(world.clock))
+                    dies[0]("control-plane", 7, None, 9)
+
+            cluster.on_process_died = dies.append  # type: ignore[method-assign]
+            place = EmbeddedWorkspace(cluster, manifests, target)
+            with pytest.raises(WorldError) as found:
+                await RolloutSession(place, options, world, say=say).run()
+            return str(found.value), monotonic(world.clock) - at[0]
+
+    text, seconds = run_virtual(main)
+    assert text == "the cluster's control-plane (pid 7 inside the cluster) was killed by SIGKILL"
+    assert seconds < 1.0

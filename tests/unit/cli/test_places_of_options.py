@@ -17,6 +17,8 @@ OWN = ("missing.yaml",)
     [
         ((*OWN, "--url", "http://a"), "--url needs --context: it applies to experiments on an existing cluster"),
         ((*OWN, "--from", "client"), "--from client needs --context: it applies to experiments"),
+        ((*OWN, "--node-agent"), "--node-agent needs --context: it applies to experiments"),
+        ((*THERE, "--node-agent-ptrace"), "--node-agent-… needs --node-agent"),
         ((*OWN, "--as", "ann"), "--as needs --context or --from-cluster"),
         ((*OWN, "--from-cluster", "deployment/web"), "--from-cluster replaces MANIFEST"),
         ((*THERE, "--runs", "2"), "--runs does not work with --context"),
@@ -40,6 +42,7 @@ def test_an_option_of_rollout_in_the_wrong_place_is_a_usage_error(arguments: tup
     ("arguments", "words"),
     [
         ((*OWN, "--delete"), "--delete needs --context"),
+        ((*OWN, "--node-agent"), "--node-agent needs --context"),
         ((*OWN, "--kubeconfig", "a"), "--kubeconfig needs --context"),
         (("a.yaml", "--context", "theirs", "--keep"), "--keep applies to the cluster that run starts itself"),
         (

@@ -116,7 +116,7 @@ def test_a_reason_that_waiting_does_not_change_is_told_at_once(run, new_cluster)
 
 
 def test_a_pod_that_does_not_go_is_an_error_with_its_story(run, new_cluster, capsys, monkeypatch):
-    monkeypatch.setattr("lastcall.experiment.run.session.Session._longest_grace", lambda self, pods: 0.0)
+    monkeypatch.setattr("lastcall.experiment.run.embedded.longest_grace", lambda pods, asked: 0.0)
     cluster = new_cluster(stuck=True)
     with pytest.raises(WorldError, match="default/web is still there"):
         run(cluster, replace(FAST, timeout=0.2))

@@ -72,4 +72,6 @@ def test_a_script_that_is_not_executed_is_named_with_the_key_that_it_comes_from(
     given = pod({"configMap": {"name": "scripts", "items": [{"key": "start", "path": "run.sh"}]}}, mountPath="/app")
     found = crash_of(new_tape, given, "exec /app/run.sh: no such file or directory")
     assert found.id == "commandNotStarted"
-    assert found.text.endswith("/app/run.sh is key start of ConfigMap scripts (volume conf).")
+    assert found.text.endswith(
+        "no such file or directory. /app/run.sh is key start of ConfigMap scripts (volume conf)."
+    )

@@ -17,7 +17,7 @@ WRITERS = (
     "kube/apiserver/records.py", "kube/controllers/cronjob/controller.py", "kube/controllers/daemonset/decide.py",
     "kube/controllers/garbagecollector/controller.py", "kube/controllers/garbagecollector/pods/controller.py",
     "kube/controllers/job/ttl_after_finished.py", "kube/controllers/namespace/controller.py",
-    "kube/controllers/nodes/taint_eviction.py", "kube/controllers/replicaset/controller.py",
+    "kube/api/taints.py", "kube/controllers/replicaset/controller.py",
     "kube/controllers/statefulset/decide.py", "kube/node/admission/manager.py", "kube/node/kubelet.py",
     "kube/node/shutdown/manager.py", "kube/node/stopping/kill_container.py", "kube/node/workers/manager.py",
     "kube/node/workers/syncer.py", "kube/scheduler/victims.py",

@@ -36,7 +36,12 @@ def owner(kind: str, **more: Any) -> OwnerState:
     ("condition", "actor", "words"),
     [
         ("EvictionByEvictionAPI", "apiserver", "evicted through the Eviction API; the API does not say by whom"),
-        ("DeletionByTaintManager", "taint-eviction-controller", "evicted from node-1 by a NoExecute taint"),
+        ("DeletionByTaintManager", "taint-eviction-controller", "evicted from node-1: it has a NoExecute taint"),
+        (
+            "DeletionByDeviceTaintManager",
+            "device-taint-eviction-controller",
+            "evicted because a device that it uses has a NoExecute taint",
+        ),
         ("PreemptionByScheduler", "kube-scheduler", "preempted by a Pod of higher priority"),
         ("DeletionByPodGC", "pod-garbage-collector-controller", "node not found"),
     ],
@@ -59,18 +64,70 @@ def test_a_condition_that_is_not_true_names_nobody() -> None:
     assert find_decision(found, DecisionContext(), 0) is None
 
 
-def test_what_allowed_an_eviction_and_who_preempted_is_named() -> None:
+def test_what_allowed_an_eviction_is_named() -> None:
     evicted = find_decision(pod(condition="EvictionByEvictionAPI"), DecisionContext(budgets=["n/pdb"]), 0)
     assert evicted is not None
     assert evicted.told(kinds.DELETION_DECIDED)["podDisruptionBudget"] == "n/pdb"
     assert str(evicted.facts["why"]).endswith("PodDisruptionBudget n/pdb allowed it")
-    event = replace(DELETED, reason="Preempted", message="Preempted by pod x on node node-1")
-    preempted = find_decision(pod(condition="PreemptionByScheduler"), DecisionContext(events=[event]), 0)
-    assert preempted is not None
-    assert "Preempted by pod x" in str(preempted.facts["why"])
-    tainted = find_decision(pod(condition="DeletionByTaintManager"), DecisionContext(taints=["k:NoExecute"]), 0)
-    assert tainted is not None
-    assert str(tainted.facts["why"]).endswith("(k:NoExecute)")
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ("Preempted by pod u-1 on node node-1", "preempted by n/vip, a Pod of higher priority"),
+        ("Preempted by m/old on node node-1", "preempted by m/old, a Pod of higher priority"),
+        (
+            "Preempted by pod u-2 on node node-1",
+            "preempted by a Pod of higher priority (Preempted by pod u-2 on node node-1)",
+        ),
+        (
+            "Preempted by a pod on node node-1",
+            "preempted by a Pod of higher priority (Preempted by a pod on node node-1)",
+        ),
+    ],
+)
+def test_who_preempted_is_named_where_the_event_tells_a_pod_that_is_known(message: str, why: str) -> None:
+    """As schedulers of 1.36, of 1.26 and of 1.28 write it."""
+    event = replace(DELETED, reason="Preempted", message=message)
+    around = DecisionContext(events=[event], pod_name=lambda uid: {"u-1": "n/vip"}.get(uid, ""))
+    found = find_decision(pod(condition="PreemptionByScheduler"), around, 0)
+    assert found is not None
+    assert found.facts["why"] == why
+
+
+KNOWN, LOST, MAINTENANCE = (
+    {"key": key, "effect": "NoExecute"} for key in ("known", "node.kubernetes.io/unreachable", "maintenance")
+)
+
+
+@pytest.mark.parametrize(
+    ("states", "why"),
+    [
+        ([], "evicted from node-1: it has a NoExecute taint"),
+        ([[KNOWN]], "evicted from node-1: it has a NoExecute taint"),
+        (
+            [[KNOWN, MAINTENANCE]],
+            "evicted from node-1 by its taint maintenance:NoExecute, which this Pod does not tolerate",
+        ),
+        (
+            [[KNOWN, LOST]],
+            "evicted from node-1 by its taint node.kubernetes.io/unreachable:NoExecute, tolerated for 300 s",
+        ),
+        (
+            [[LOST], [LOST, MAINTENANCE], []],
+            "evicted from node-1 by its taint maintenance:NoExecute, which this Pod does not tolerate",
+        ),
+    ],
+)
+def test_the_taint_that_the_pod_tolerates_least_is_named(states: list[Any], why: str) -> None:
+    tolerated = pod(condition="DeletionByTaintManager")
+    tolerated["spec"]["tolerations"] = [
+        {"key": "known", "operator": "Exists"},
+        {"key": LOST["key"], "operator": "Exists", "tolerationSeconds": 300},
+    ]
+    found = find_decision(tolerated, DecisionContext(taints=states), 0)
+    assert found is not None
+    assert (found.facts["why"], found.facts["node"]) == (why, "node-1")
 
 
 def test_a_node_that_is_out_of_service_is_another_rule() -> None:

@@ -65,20 +65,64 @@ def test_an_owner_that_is_deleted_is_told_once() -> None:
     assert [each.kind for each in removed(old, "4")] == [kinds.OWNER_DELETED]
 
 
-def test_who_wrote_the_spec_last_is_told_by_its_managed_fields() -> None:
-    def entry(manager: str, time: str, fields: str = "f:spec", subresource: str | None = None) -> dict[str, Any]:
-        return {"manager": manager, "time": time, "fieldsV1": {fields: {}}, "subresource": subresource}
+def wrote(manager: str, time: str | None, *fields: str, subresource: str | None = None) -> dict[str, Any]:
+    """An entry of managedFields. The API server gives no time to one of the subresource scale."""
+    owned = {"f:spec": {f"f:{name}": {} for name in fields}}
+    return {"manager": manager, "time": time, "fieldsV1": owned, "subresource": subresource}
 
-    entries = [
-        entry("kubectl-create", "2026-01-01T00:00:00Z"),
-        entry("kubectl-scale", "2026-01-02T00:00:00Z", subresource="scale"),
-        entry("kubelet", "2026-01-03T00:00:00Z", "f:status"),
-        entry("someone", "2026-01-04T00:00:00Z", subresource="status"),
+
+WRITES: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "nothing is known": ([], ""),
+    "the only one": ([wrote("kubectl-create", "2026-01-01T00:00:00Z", "replicas")], "kubectl-create"),
+    "another field": ([wrote("kubectl-create", "2026-01-01T00:00:00Z", "template")], ""),
+    "the scale of kubectl, beside a newer write of something else": (
+        [
+            wrote("kubectl", None, "replicas", subresource="scale"),
+            wrote("kubectl-client-side-apply", "2026-01-02T00:00:00Z", "template"),
+        ],
+        "kubectl",
+    ),
+    "an autoscaler": (
+        [wrote("kube-controller-manager", None, "replicas", subresource="scale")],
+        "horizontal-pod-autoscaler",
+    ),
+    "another controller": ([wrote("kube-controller-manager", "2026-01-02T00:00:00Z", "replicas")], ""),
+    "the status": ([wrote("someone", "2026-01-02T00:00:00Z", "replicas", subresource="status")], ""),
+    "the last of two": (
+        [wrote("one", "2026-01-01T00:00:00Z", "replicas"), wrote("two", "2026-01-02T00:00:00Z", "replicas")],
+        "two",
+    ),
+    "two in the same second": (
+        [wrote("one", "2026-01-01T00:00:00Z", "replicas"), wrote("two", "2026-01-01T00:00:00Z", "replicas")],
+        "",
+    ),
+    "two, one of them without a time": (
+        [wrote("kubectl", None, "replicas", subresource="scale"), wrote("two", "2026-01-01T00:00:00Z", "replicas")],
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_who_wrote_a_field_last_is_told_by_its_managed_fields_or_nobody_is_named(name: str) -> None:
+    entries, writer = WRITES[name]
+    assert writer_of({"metadata": {"managedFields": entries}}, "replicas") == writer
+
+
+def test_of_two_fields_that_two_managers_wrote_nobody_is_named() -> None:
+    def state(generation: int, size: int, template: str) -> OwnerState:
+        obj = deployment(generation, replicas=size, template=template)
+        obj["metadata"]["managedFields"] = [
+            wrote("kubectl", None, "replicas", subresource="scale"),
+            wrote("kubectl-rollout", "2026-01-01T00:00:00Z", "template"),
+        ]
+        return state_of("Deployment", obj)
+
+    writers = [
+        next(changes(state(1, 1, "a"), state(2, size, template), "9")).facts["userAgent"]
+        for size, template in ((2, "a"), (1, "b"), (2, "b"))
     ]
-    assert writer_of({"metadata": {"managedFields": entries}}) == "kubectl-scale"
-    assert writer_of({"metadata": {}}) == ""
-    controller = [*entries, entry("kube-controller-manager", "2026-01-05T00:00:00Z")]
-    assert writer_of({"metadata": {"managedFields": controller}}) == ""
+    assert writers == ["kubectl", "kubectl-rollout", ""]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +133,7 @@ def test_who_wrote_the_spec_last_is_told_by_its_managed_fields() -> None:
         ({"finished": "Failed"}, True),
         ({"suspended": True}, True),
         ({"template_generation": "2"}, True),
-        ({"manager": "x"}, False),
+        ({"writers": {"replicas": "x"}}, False),
     ],
 )
 def test_what_a_decision_may_depend_on(change: dict[str, Any], other: bool) -> None:
@@ -152,16 +196,40 @@ def test_nodes_are_told_when_something_about_them_changed() -> None:
 
     made = cluster()
     assert made.node_state("n1") is None, "nodes may not be read"
-    assert made.node(node("True"), gone=False)
-    assert not made.node(node("True"), gone=False)
-    assert made.node(node("Unknown", "k"), gone=False)
+    assert made.node(node("True"), at(1), gone=False)
+    assert not made.node(node("True"), at(2), gone=False)
+    assert made.node(node("Unknown", "k"), at(3), gone=False)
     state = made.node_state("n1")
     assert state is not None
-    assert (state.facts["ready"], state.facts["gone"], made.taints("n1")) == (None, False, ("k:NoExecute",))
-    assert made.node(node("True"), gone=True)
+    assert (state.facts["ready"], state.facts["gone"]) == (None, False)
+    assert made.node(node("True"), at(4), gone=True)
     lost = made.node_state("n1")
     assert lost is not None
     assert lost.facts["gone"] is True
+
+
+def test_the_taints_of_a_node_are_those_that_it_had_at_the_time() -> None:
+    made = cluster()
+    a, b, other = (
+        {"key": key, "effect": effect} for key, effect in (("a", "NoExecute"), ("b", "NoExecute"), ("c", "NoSchedule"))
+    )
+    for seconds, taints in ((1, [a, other]), (5, [a, other]), (6, [a, b]), (7, [])):
+        made.node({"metadata": {"name": "n1"}, "spec": {"taints": taints}}, at(seconds), gone=False)
+    between = {(2, 3): [[a]], (5.5, 6.5): [[a], [a, b]], (6.5, 7.5): [[a, b], []], (0.1, 0.2): []}
+    for (begin, end), states in between.items():
+        assert made.taints("n1", int(begin * SECOND), int(end * SECOND)) == states
+    assert made.taints("n2", 0, SECOND) == []
+
+
+def test_a_resize_goes_back_to_the_state_of_its_deployment_that_was_seen_by_then() -> None:
+    made = cluster()
+    made.owner("Deployment", "ADDED", deployment(7, replicas=3), at(1), changed=False)
+    made.owner("ReplicaSet", "ADDED", replica_set(1, 3, "1"), at(1), changed=False)
+    made.owner("ReplicaSet", "MODIFIED", replica_set(2, 1, "1"), at(5.0))
+    made.owner("Deployment", "MODIFIED", deployment(8, replicas=1), at(5.5))
+    made.owner("Deployment", "MODIFIED", deployment(9, replicas=9), at(7))
+    (scaled,) = (each for each in made.records("r", "n") if each.kind == kinds.SCALE_DECIDED)
+    assert scaled.facts["ownerGeneration"] == 8
 
 
 def test_a_budget_names_the_pods_whose_eviction_it_allowed() -> None:

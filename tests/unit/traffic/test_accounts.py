@@ -439,6 +439,14 @@ def test_a_connect_that_timed_out_is_not_laid_to_a_pod_that_listened_all_the_tim
     assert lost.cause == "unexplained"
 
 
+def test_a_connect_that_a_listening_pod_did_not_answer_is_not_laid_to_its_end_however_long_it_was_waited_for() -> None:
+    sleeping = life(unrouted=11.0, term=12.0, listener_closed=12.1, exited=12.3)
+    (lost,) = account([request(10.5, 13.5, "connect timeout")], [sleeping], [], 5.0).lost
+    assert lost.cause == "unexplained"
+    found = account([request(10.5, 13.5, "connect timeout", held_up=2.5)], [sleeping], [], 5.0)
+    assert (found.lost, len(found.unmeasured)) == ((), 1)
+
+
 def test_real_losses_stay_losses_beside_what_was_not_measured() -> None:
     lost, stalled = request(12.5, lost="refused"), request(6, 9.0, "timeout", id=2, held_up=4.0)
     pods = [life(unrouted=14.0)]

@@ -46,7 +46,7 @@ WALK: list[tuple[str, Loss, Loss]] = [
      Loss(request(6, 6, "refused"), life(outages=[STOPPED]))),
     ("restarted", Loss(request(6, 6, "refused"), life(outages=[STOPPED])),
      Loss(request(8, 8, "refused"), life(outages=[STOPPED]))),
-    ("unexplained", Loss(request(5, 6, "connect timeout"), life()), Loss(request(5, 12.5, "connect timeout"), life())),
+    ("unexplained", Loss(request(5, 6, "connect timeout"), life()), Loss(request(12.5, 15, "connect timeout"), life())),
     ("no endpoint", Loss(REFUSED, life(), [life(), LATER]), Loss(REFUSED, life(), [life(), READY])),
     ("late endpoint", Loss(REFUSED, life()), Loss(request(9, 9, "refused"), life())),
     ("not ready yet", Loss(request(1.5, 1.5, "refused"), life(ready=2.0)), Loss(request(1.5, 1.5, "refused"), life())),

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from lastcall.cli.node_agent_options import NODE_AGENT
 from lastcall.cli.options import Sources
 from lastcall.cli.output import checked_output
 from lastcall.cli.page_options import asked_page
@@ -17,13 +18,16 @@ from lastcall.contexts import ContextOptions
 from lastcall.experiment.rollout import RolloutOptions
 from lastcall.traffic import Load
 
+if TYPE_CHECKING:
+    from lastcall.trace.node_agent import AgentOptions
+
 FOR_THERE = "$option needs --context: it applies to experiments on an existing cluster"
 FIND_SAFE_WRITES = "--find-safe supports --output text and json, on stdout only"
 FOR_POD = "--copy-to: only Pods of that namespace reach the copy: leave out --url and --from client"
 _OF_LOAD = ("rates", "path", "slow_path", "stream_path", "websocket_path", "length", "http2_connections")
 
 PLACES = (
-    Allowed(("url", "url_ca", "yes", "image", "copy_to"), (THERE,), FOR_THERE),
+    Allowed(("url", "url_ca", "yes", "image", "copy_to", *NODE_AGENT), (THERE,), FOR_THERE),
     Allowed(("source",), (THERE,), FOR_THERE.replace("$option", "--from client"), values=("client",)),
     Allowed(CONTEXT, (TAKEN, THERE), "$option needs --context or --from-cluster"),
     Allowed(
@@ -85,6 +89,7 @@ def rollout(
     image: str,
     copy_to: str,
     yes: str,
+    agents: "AgentOptions | None",
     **options: Any,
 ) -> None:
     """Disrupt the workload of MANIFEST… under load, and account for every request.
@@ -147,7 +152,7 @@ def rollout(
         # late: 104 ms of `rollout --help`
         from lastcall.cli.rollout.existing import on_a_cluster
 
-        raise SystemExit(on_a_cluster(sources, asked, url, url_ca, image, copy_to, yes, made))
+        raise SystemExit(on_a_cluster(sources, asked, url, url_ca, image, copy_to, yes, agents, made))
     if place == TAKEN:
         # late: 104 ms of `rollout --help`
         from lastcall.cli.rollout.existing import from_a_cluster

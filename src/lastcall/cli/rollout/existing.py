@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lastcall.cli.rollout.page import RolloutPage
     from lastcall.experiment import Note
     from lastcall.experiment.rollout import Result
+    from lastcall.trace.node_agent import AgentOptions
 
 
 def on_a_cluster(
@@ -47,6 +48,7 @@ def on_a_cluster(
     image: str,
     copy_to: str,
     yes: str,
+    agents: "AgentOptions | None",
     options: RolloutOptions,
 ) -> int:
     """The exit status of an experiment on somebody's cluster. Raises UserError, WorldError."""
@@ -62,7 +64,13 @@ def on_a_cluster(
     if url_ca and not url.startswith("https:"):
         raise click.UsageError("--url-ca needs an https URL: add --url https://…")
     place = partial(
-        ExistingWorkspace, asked=asked, url=url, image=image or AGENT_IMAGE, copy_to=copy_to, url_ca=read_ca(url_ca)
+        ExistingWorkspace,
+        asked=asked,
+        url=url,
+        image=image or AGENT_IMAGE,
+        copy_to=copy_to,
+        url_ca=read_ca(url_ca),
+        agents=agents,
     )
     return run_rollout((), options, partial(_experiment, _in_namespace(there, sources), place, yes))
 
@@ -91,7 +99,7 @@ def _experiment(
                 session = RolloutSession(place, options, say=say, show=progress.show)
                 if page is not None:
                     page.start_there(asdict(there), place, session, progress.say, stack)
-                result = replace(await session.run(), endings=place.following.stories())
+                result = replace(await session.run(), endings=place.following.stories(place.following.pods))
                 if page is not None:
                     page.found(result)
                 return result

@@ -50,7 +50,7 @@ class FollowedFeed:
         self._state = {"lives": lives_to_wire(self._place.following.lives())}
         if traced is not None:
             self._state["traced"] = traced_to_wire(traced)
-        for ending in self._place.following.ongoing():
+        for ending in self._place.following.follower.ongoing():
             if len(ending.entries) > self._told.get(ending.pod.uid, 0):
                 self._tell(ending, whole=False)
 

@@ -9,6 +9,7 @@ import click
 
 from lastcall.cli.confirmation import yes_option
 from lastcall.cli.context_options import context_options
+from lastcall.cli.node_agent_options import node_agent_options
 from lastcall.cli.options import (
     Seconds,
     Whole,
@@ -64,6 +65,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         help="With --context: disrupt a copy of the workload in this namespace, not the workload itself.",
     ),
     yes_option,
+    node_agent_options,
     click.option(
         "--disrupt",
         type=click.Choice(DISRUPTIONS),

@@ -1,18 +1,22 @@
 """`lastcall run`: ends real Pods and shows how they ended."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lastcall.cli.confirmation import yes_option
 from lastcall.cli.context_options import context_options
+from lastcall.cli.node_agent_options import NODE_AGENT, node_agent_options
 from lastcall.cli.options import Sources, manifest_options
 from lastcall.cli.places import CLUSTER, CONTEXT, FOR_OWN, OWN, THERE, Allowed, check_places
 from lastcall.cli.run.options import make_options, run_options
 from lastcall.contexts import ContextOptions
 
+if TYPE_CHECKING:
+    from lastcall.trace.node_agent import AgentOptions
+
 PLACES = (
-    Allowed(("yes", "delete", *CONTEXT), (THERE,), "$option needs --context"),
+    Allowed(("yes", "delete", *NODE_AGENT, *CONTEXT), (THERE,), "$option needs --context"),
     Allowed(
         ("ui", "opens", "ui_port", "ui_read_only"),
         (OWN,),
@@ -28,8 +32,11 @@ PLACES = (
 @context_options(namespace=False, without=("request-timeout",))
 @yes_option
 @click.option("--delete", is_flag=True, help="With --context: delete the Pods instead of evicting them.")
+@node_agent_options
 @run_options
-def run(sources: Sources, asked: ContextOptions, yes: str, delete: bool, **options: Any) -> None:
+def run(
+    sources: Sources, asked: ContextOptions, yes: str, delete: bool, agents: "AgentOptions | None", **options: Any
+) -> None:
     """Delete the Pods of MANIFEST… and report how each of them ended.
 
     MANIFEST is a file, a directory, a chart, or - for stdin, with Pods or owners of Pods (Deployment, StatefulSet …).
@@ -47,7 +54,7 @@ def run(sources: Sources, asked: ContextOptions, yes: str, delete: bool, **optio
         # late: 100 ms of `run --help`
         from lastcall.cli.run.existing import run_there
 
-        raise SystemExit(run_there(sources, asked, yes, delete, make_options(**options)))
+        raise SystemExit(run_there(sources, asked, yes, delete, agents, make_options(**options)))
     # late: 100 ms of `run --help`
     from lastcall.cli.certain_errors import tell_certain_errors
     from lastcall.cli.run.experiment import run_manifests

@@ -14,7 +14,7 @@ from lastcall.cli.summary import summarize
 from lastcall.endings import Ending
 from lastcall.endings.render import LiveTimeline
 from lastcall.errors import Interrupted, LastcallError, causes_of
-from lastcall.experiment.run import Cluster, RunOptions, Session
+from lastcall.experiment.run import Cluster, EmbeddedRun, RunOptions, RunSession
 from lastcall.manifests import Manifest
 
 if TYPE_CHECKING:
@@ -81,60 +81,59 @@ async def _run(
     tell: Tell | None,
     page: "PageLink | None",
 ) -> int:
-    out, progress = consoles(options)
-    timeline = progress if tell is not None or takes_stdout(options.output, options.output_file) else out
-    session = Session(cluster, options, LiveTimeline(timeline, progress, options.explain))
-    try:
-        showing = tell or partial(show, out, options, manifests=manifests)
-        with ExitStack() as stack:
-            if page is not None:
-                page.say = session.live.note
-                session.before_end = partial(page.somebody_looks, session.clock, "the Pods end")
-                stack.enter_context(page.turning())
-            return await _tell(session, manifests, options, showing, interrupts)
-    finally:
-        await session.close()
+    out, live = shown(options, quiet=tell is not None)
+    place = EmbeddedRun(cluster)
+    session = RunSession(place, manifests, options, live)
+    showing = tell or partial(show, out, options, manifests=manifests)
+    status = exit_status.OK
 
+    def told(endings: Sequence[Ending], error: LastcallError | None) -> None:
+        nonlocal status
+        status = exit_status.NOT_GRACEFUL if session.left_alone else status_of(endings, error)
+        showing(endings, status, error)
 
-async def _tell(
-    session: Session, manifests: Sequence[Manifest], options: RunOptions, tell: Tell, interrupts: Interrupts
-) -> int:
-    """Run, show the stories (what is known of them when something went wrong), stay if asked to."""
-    try:
-        endings = await session.run(manifests)
-    except LastcallError as error:
-        tell(session.endings(), exit_status.of_error(error), error)
-        if options.keep_on_failure and not session.death.text:
+    session.tell = told
+    with ExitStack() as stack:
+        if page is not None:
+            page.say = live.note
+            session.before_end = partial(page.somebody_looks, session.clock, "the Pods end")
+            stack.enter_context(page.turning())
+        try:
+            await session.run()
+        except LastcallError as error:
+            if not options.keep_on_failure or place.death:
+                raise
             guarded(partial(_raise, error))
-            await _keep(session, interrupts)
-            return exit_status.of_error(error)
-        raise
-    status = exit_status.exit_status(endings) if not session.left_alone else exit_status.NOT_GRACEFUL
-    tell(endings, status, None)
-    if options.keep or (options.keep_on_failure and status != exit_status.OK):
-        await _keep(session, interrupts)
-    return status
+        if options.keep or (options.keep_on_failure and status != exit_status.OK):
+            await _keep(session, place, interrupts)
+        return status
+
+
+def status_of(endings: Sequence[Ending], error: LastcallError | None) -> int:
+    """The exit status of a run, or of the error that cut it short."""
+    return exit_status.exit_status(endings) if error is None else exit_status.of_error(error)
 
 
 def _raise(error: LastcallError) -> int:
     raise error
 
 
-async def _keep(session: Session, interrupts: Interrupts) -> None:
+async def _keep(session: RunSession, place: EmbeddedRun, interrupts: Interrupts) -> None:
     """Stay until the first signal, which is the way to end it: no error."""
-    path = session.cluster.kubeconfig_path()
     if session.left_alone:
         session.live.note("Nothing was deleted, because a Pod is unhealthy (--keep-on-failure)")
-    session.live.note(f"The cluster stays up until Ctrl-C: kubectl --kubeconfig {path} get pods -A")
-    await stay(session.keep(), interrupts)
+    await stay(place, place.cluster, session.live.note, interrupts)
 
 
-def consoles(options: RunOptions) -> tuple["Console", "Console"]:
-    """One for the story (stdout), one for progress (stderr)."""
+def shown(options: RunOptions, *, quiet: bool = False) -> tuple["Console", LiveTimeline]:
+    """Where the story goes (stdout), and the timeline: beside it, or with progress on stderr where that is `quiet`, or
+    where a document goes to stdout."""
     # late: 37 ms of `demo`
     from lastcall.cli.console import CommandConsole
 
-    return stdout_console(), CommandConsole(stderr=True)
+    out, progress = stdout_console(), CommandConsole(stderr=True)
+    on_stderr = quiet or takes_stdout(options.output, options.output_file)
+    return out, LiveTimeline(progress if on_stderr else out, progress, options.explain)
 
 
 def show(

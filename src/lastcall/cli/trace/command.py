@@ -1,17 +1,21 @@
 """`lastcall trace`: the story of Pods' ends on any cluster."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lastcall.cli.context_options import context_options
+from lastcall.cli.node_agent_options import node_agent_options
 from lastcall.cli.options import Seconds
 from lastcall.cli.output import checked_output, output_options
 from lastcall.cli.page_options import asked_page, page_options
 from lastcall.cli.trace.audit_options import AuditSource, audit_source_options
 from lastcall.cli.trace.serve_options import ServeOptions, serve_options
 from lastcall.contexts import ContextOptions
+
+if TYPE_CHECKING:
+    from lastcall.trace.node_agent import AgentOptions
 
 
 @click.command()
@@ -31,29 +35,7 @@ from lastcall.contexts import ContextOptions
 )
 @audit_source_options
 @serve_options
-@click.option("--node-agent", is_flag=True, help="Run an agent on the nodes, which sees what the API does not expose.")
-@click.option(
-    "--node-agent-image",
-    metavar="NAME",
-    default="",
-    help="Image of the agent.  [default: the one that lastcall image build-agent makes]",
-)
-@click.option(
-    "--node-agent-namespace",
-    metavar="NAMESPACE",
-    default="",
-    help="Namespace of the agent's Jobs.  [default: --namespace]",
-)
-@click.option(
-    "--node-agent-ptrace",
-    is_flag=True,
-    help="Give the agent CAP_SYS_PTRACE, to recognize programs without a handler.",
-)
-@click.option(
-    "--node-agent-rules",
-    is_flag=True,
-    help="Give the agent CAP_NET_ADMIN, to read the nodes' rules for Services.",
-)
+@node_agent_options
 @page_options
 @output_options
 def trace(
@@ -65,11 +47,7 @@ def trace(
     count: int | None,
     timeout: float | None,
     audit: AuditSource,
-    node_agent: bool,
-    node_agent_image: str,
-    node_agent_namespace: str,
-    node_agent_ptrace: bool,
-    node_agent_rules: bool,
+    agents: "AgentOptions | None",
     output: str | None,
     output_file: Path | None,
     explain: bool,
@@ -92,10 +70,8 @@ def trace(
     shown = asked_page(page)
     if serve.serve is not None and shown is not None:
         raise click.UsageError("--serve and --ui do not work together; fix: leave one of them out")
-    if serve.serve is not None and node_agent:
+    if serve.serve is not None and agents is not None:
         raise click.UsageError("--serve only reads, and --node-agent creates Jobs; fix: leave out --node-agent")
-    if not node_agent and (node_agent_image or node_agent_namespace or node_agent_ptrace or node_agent_rules):
-        raise click.UsageError("--node-agent-… needs --node-agent")
     # late: 100 ms of `trace --help`
     from lastcall.cli.trace.session import Asked, run_trace, scope_of
     from lastcall.contexts import choose
@@ -108,11 +84,7 @@ def trace(
         audit=audit,
         count=count or 0,
         timeout=timeout,
-        node_agent=node_agent,
-        node_agent_image=node_agent_image,
-        node_agent_namespace=node_agent_namespace,
-        node_agent_ptrace=node_agent_ptrace,
-        node_agent_rules=node_agent_rules,
+        agents=agents,
         output=checked_output(output, output_file),
         output_file=output_file,
         explain=explain,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lastcall.cli.trace.audit_options import AuditSource
     from lastcall.cli.trace.page import TracePage
     from lastcall.contexts import Chosen, Connected
-    from lastcall.trace.node_agent import NodeAgents
+    from lastcall.trace.node_agent import AgentOptions, NodeAgents
     from lastcall.ui import AskedPage
 
 MOST_TOGETHER = 1000
@@ -50,11 +50,7 @@ class Asked:
     audit: "AuditSource"
     count: int
     timeout: float | None
-    node_agent: bool
-    node_agent_image: str
-    node_agent_namespace: str
-    node_agent_ptrace: bool
-    node_agent_rules: bool
+    agents: "AgentOptions | None"
     output: str
     output_file: Path | None
     explain: bool
@@ -135,7 +131,11 @@ class _Trace:
         self._kept: deque[Ending] = deque(maxlen=MOST_TOGETHER)
         self._outcomes: Counter[str] = Counter()
         self._restarts = 0
-        self._agents = self._node_agents(there) if asked.node_agent else None
+        self._follower: Follower
+        self._agents: NodeAgents | None = None
+        if asked.agents is not None:
+            place, add = there.chosen.namespace, lambda record: self._follower.add(record)
+            self._agents = asked.agents.agents(there.client, place, add, self._live.note, world)
         self._audit = self._made_audit() if asked.audit else None
         self._page = self._made_page(there, asked.page) if asked.page is not None else None
         self._follower = Follower(
@@ -172,22 +172,6 @@ class _Trace:
         from lastcall.cli.trace.audit import TraceAudit
 
         return TraceAudit(self._asked.audit, self._world, self._live.note)
-
-    def _node_agents(self, there: "Connected") -> "NodeAgents":
-        # late: only with --node-agent
-        from lastcall.trace.node_agent import DEFAULT_IMAGE, NodeAgents
-
-        asked = self._asked
-        return NodeAgents(
-            there.client,
-            namespace=asked.node_agent_namespace or there.chosen.namespace or "default",
-            image=asked.node_agent_image or DEFAULT_IMAGE,
-            traces=asked.node_agent_ptrace,
-            rules=asked.node_agent_rules,
-            on_record=lambda record: self._follower.add(record),
-            on_note=self._live.note,
-            world=self._world,
-        )
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()

@@ -28,6 +28,7 @@ _REASONS = {
     "deleteAllContent": "namespaceDeleted",
     "Create": "evicted",
     "processPodOnNode": "tainted",
+    "addConditionAndDeletePod": "deviceTainted",
     "PreemptPod": "preempted",
     "gcTerminated": "podGC",
     "gcTerminating": "podGC",
@@ -163,7 +164,7 @@ def _by_controller(decided: Record, causes: Mapping[str, str], by_id: Mapping[st
     elif len(chain) > 1 and chain[1].kind == kinds.DELETION_DECIDED:
         step = str(chain[1].told(kinds.DELETION_DECIDED).get("step") or step)
     reason = _STEPS.get(step, reason or "owner")
-    by = _writer(chain[-1]) or facts
+    by = next(filter(None, map(_writer, reversed(chain))), facts)
     return DecidedBy(
         decided.actor,
         reason,
@@ -182,6 +183,8 @@ def _sentence(chain: Sequence[Record], why: str) -> str:
     decided, rest = chain[0], chain[1:]
     if not rest:
         return tell("it was $why", why=why) if why.startswith(("evicted", "preempted")) else why
+    if rest[-1].kind == kinds.SCALE_DECIDED and len(rest) > 1:
+        return _by_autoscaler(rest[-1], why)
     origin = rest[-1] if rest[-1].kind == kinds.OWNER_WRITTEN else None
     if rest[0].kind == kinds.SCALE_DECIDED:
         scaled = rest[0].told(kinds.SCALE_DECIDED)
@@ -213,6 +216,21 @@ def _sentence(chain: Sequence[Record], why: str) -> str:
     if not between:
         return tell("$deleted: that removed this Pod", deleted=head)
     return tell("$deleted: that removed $owners and this Pod", deleted=head, owners=between)
+
+
+def _by_autoscaler(record: Record, why: str) -> str:
+    """Who resized the owner, instead of a user who wrote it."""
+    scaled = record.told(kinds.SCALE_DECIDED)
+    reason = tell(" ($reason)", reason=scaled["why"]) if scaled.get("why") else ""
+    return tell(
+        "$autoscaler scaled $owner from $before to $after$reason: $why",
+        autoscaler=f"{scaled.get('ownerKind')} {scaled.get('owner')}",
+        owner=f"{scaled.get('ofKind')} {scaled.get('name')}",
+        before=scaled.get("from"),
+        after=scaled.get("to"),
+        reason=reason,
+        why=why,
+    )
 
 
 def _sizes(record: Record | None) -> str:

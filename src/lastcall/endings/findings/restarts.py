@@ -213,7 +213,8 @@ def _command_not_started(s: ContainerSubject) -> Finding:
     if found.path and (of := key_of(s.ending.pod, c.name, found.path)):
         mount, key = of
         facts = {"path": found.path, "key": key, "kind": mount.kind, "source": mount.source, "volume": mount.volume}
-        text = joined([text, said("commandNotStarted", "source", **facts)])
+        end = " " if text.endswith(".") else ". "
+        text = joined([text, said("commandNotStarted", "source", **facts)], end)
     change = Change(program="fixCommand")
     return Finding("commandNotStarted", "problem", text, c.name, found.advice, change=change)
 

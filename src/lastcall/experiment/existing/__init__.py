@@ -1,6 +1,6 @@
 """Experiments on an existing cluster: plan, consent, each change in a ledger before it is made, restore.
 
-`run_session` ends Pods of manifests there, `workspace` is where a rollout there takes place, `copy` brings one here.
+`run` ends Pods of manifests there, `workspace` is where a rollout there takes place, `copy` brings one here.
 """
 
 import lazy_loader

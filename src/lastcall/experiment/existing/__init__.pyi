@@ -12,5 +12,5 @@ from .plan import Plan as Plan
 from .plan import check_namespace as check_namespace
 from .plan import check_yes as check_yes
 from .plan import is_allowed as is_allowed
-from .run_session import ExistingRun as ExistingRun
+from .run import ExistingRun as ExistingRun
 from .workspace import ExistingWorkspace as ExistingWorkspace

@@ -28,8 +28,10 @@ from lastcall.experiment.existing.ledger import (
     was,
 )
 from lastcall.experiment.existing.retries import until_answered
+from lastcall.experiment.ready.progress import unsettled
 from lastcall.experiment.rollout.custom import scaled, why_unsettled
 from lastcall.experiment.rollout.fields import RESTARTED_AT, is_custom, nested
+from lastcall.experiment.there import delete_if_there, get_if_there
 from lastcall.kube.api import (
     CONFIGMAPS,
     CONTROLLERREVISIONS,
@@ -47,7 +49,6 @@ from lastcall.kube.api import (
     is_not_found,
     labels_of,
     name_of,
-    namespace_of,
     selector_of_expressions,
     uid_of,
 )
@@ -187,12 +188,7 @@ async def restore(
 
 
 async def _get(client: Client, target: Target, namespace: str) -> Object | None:
-    try:
-        return await client.get(target.resource, target.name, namespace)
-    except StatusError as error:
-        if is_not_found(error):
-            return None
-        raise
+    return await get_if_there(client, target.resource, target.name, namespace)
 
 
 async def _put_back(client: Client, namespace: str, id_: str, entry: Entry, say: Say) -> bool:
@@ -200,13 +196,9 @@ async def _put_back(client: Client, namespace: str, id_: str, entry: Entry, say:
     there = await _get(client, entry.target, namespace)
     what = restoration(id_, entry, there)
     resource, name = entry.target.resource, entry.target.name
-    if what.delete:
-        try:
-            await client.delete(resource, name, namespace, uid=what.delete, propagation_policy=how_to_delete(resource))
+    if what.delete and there is not None:
+        if await delete_if_there(client, resource, there, policy=how_to_delete(resource)):
             say(f"deleted {entry.target.told}")
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
         return True
     if what.patch:
         await client.patch(resource, name, [*what.patch], namespace, content_type=JSON_PATCH)
@@ -244,7 +236,8 @@ async def _remove_claims(client: Client, clock: Clock, namespace: str, id_: str,
     try:
         while claims := (await until_answered(clock, ours)).items:
             for each in claims:
-                if uid_of(each) not in deleted and await _delete_claim(client, clock, each):
+                delete = partial(delete_if_there, client, PERSISTENTVOLUMECLAIMS, each)
+                if uid_of(each) not in deleted and await until_answered(clock, delete):
                     say(f"deleted PersistentVolumeClaim {name_of(each)}")
                 deleted.add(uid_of(each))
             if monotonic(clock) > deadline:
@@ -253,18 +246,6 @@ async def _remove_claims(client: Client, clock: Clock, namespace: str, id_: str,
     except StatusError as error:
         return [f"the claims of a StatefulSet: {error.message}"]
     return []
-
-
-async def _delete_claim(client: Client, clock: Clock, claim: Object) -> bool:
-    """Whether it was there."""
-    name, namespace = name_of(claim), namespace_of(claim)
-    try:
-        await until_answered(clock, partial(client.delete, PERSISTENTVOLUMECLAIMS, name, namespace, uid=uid_of(claim)))
-    except StatusError as error:
-        if not is_not_found(error):
-            raise
-        return False
-    return True
 
 
 async def _settle(client: Client, clock: Clock, namespace: str, change: Changed, say: Say) -> None:
@@ -297,7 +278,7 @@ async def _settle(client: Client, clock: Clock, namespace: str, change: Changed,
 async def _has_settled(client: Client, namespace: str, resource: Resource, workload: Object) -> bool:
     """Whether a workload has its Pods back, and none is ending."""
     if not is_custom(resource):
-        return is_settled(workload) and not await _ending(client, namespace, workload)
+        return not unsettled(workload) and not await _ending(client, namespace, workload)
     try:
         found = await scaled(client, resource, workload)
     except (StatusError, UserError):
@@ -313,16 +294,3 @@ async def _ending(client: Client, namespace: str, workload: Object) -> bool:
     except StatusError:
         return False
     return any("deletionTimestamp" in each["metadata"] and wanted.matches(labels_of(each)) for each in pods)
-
-
-def is_settled(workload: Object) -> bool:
-    """Whether a workload's controller has seen it, and all of its Pods are of the newest template and available."""
-    status, spec = workload.get("status") or {}, workload["spec"]
-    if (status.get("observedGeneration") or 0) < workload["metadata"].get("generation", 0):
-        return False
-    if "desiredNumberScheduled" in status:
-        wanted = status["desiredNumberScheduled"]
-        return bool(status.get("numberAvailable", 0) >= wanted <= status.get("updatedNumberScheduled", 0))
-    wanted = spec.get("replicas", 1)
-    updated = status.get("updatedReplicas", wanted if workload.get("kind") == "ReplicaSet" else 0)
-    return bool(status.get("availableReplicas", 0) >= wanted <= updated and status.get("replicas", 0) <= wanted)

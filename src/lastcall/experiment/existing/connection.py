@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lastcall.contexts import ContextOptions, choose, connected
 
 if TYPE_CHECKING:
-    from lastcall.kube.client import HTTPClient
+    from lastcall.kube.client import ClientConfig, HTTPClient
 
 AGENT = "lastcall-experiment"
 """Of requests in an audit log, and the manager of the fields that they set."""
@@ -24,6 +24,8 @@ class Reached:
     namespace: str
     version: str = ""
     """What the API server says of itself: `v1.36.2`."""
+    config: "ClientConfig | None" = None
+    """What the client was made of; None where its errors are not to be explained."""
 
     @property
     def where(self) -> str:
@@ -36,4 +38,4 @@ async def reached(asked: ContextOptions, warn: Callable[[str], None]) -> AsyncIt
     block."""
     chosen = choose(asked)
     async with connected(chosen, agent=AGENT, warn=warn) as cluster:
-        yield Reached(cluster.client, chosen.context, chosen.server, chosen.namespace, cluster.version)
+        yield Reached(cluster.client, chosen.context, chosen.server, chosen.namespace, cluster.version, chosen.config)

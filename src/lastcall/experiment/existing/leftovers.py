@@ -1,22 +1,21 @@
 """What experiments have left on a cluster: their ledgers, and objects with their label that no ledger names."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from lastcall.errors import WorldError
 from lastcall.experiment.existing.changes import how_to_delete, is_running, restore
 from lastcall.experiment.existing.ledger import KINDS, LABEL, PREFIX, Changed, Ledger, NotALedger, from_config_map
 from lastcall.experiment.existing.plan import RESERVED
+from lastcall.experiment.there import delete_if_there
 from lastcall.kube.api import (
     CONFIGMAPS,
     Object,
     Resource,
     StatusError,
-    is_not_found,
     labels_of,
     name_of,
     namespace_of,
-    uid_of,
 )
 from lastcall.kube.client import Client
 from lastcall.world.clock import Clock
@@ -61,28 +60,18 @@ async def find_leftovers(client: Client, namespace: str, fallback: str) -> Lefto
     """Find them in one namespace, or, for "", in all; in `fallback` if the user may not list all.
 
     Raises StatusError where the ledgers cannot be listed there either."""
-    found = Leftovers()
+    unknown: list[str] = []
     try:
         maps = (await client.list(CONFIGMAPS, namespace, label_selector=LABEL)).items
     except StatusError as error:
         if error.code != 403 or namespace:
             raise
-        found.unknown.append(f"other namespaces than {fallback}: the user may not list configmaps of all namespaces")
+        unknown.append(f"other namespaces than {fallback}: the user may not list configmaps of all namespaces")
         namespace = fallback
         maps = (await client.list(CONFIGMAPS, namespace, label_selector=LABEL)).items
-    known: set[tuple[str, str]] = set()
-    for each in maps:
-        if namespace_of(each).startswith(RESERVED):
-            where = f"namespace {namespace_of(each)}: ConfigMap {name_of(each)}"
-            found.unreadable.append(f"{where} is not a ledger: lastcall runs no experiment in this namespace")
-            continue
-        try:
-            ledger = from_config_map(each)
-        except NotALedger as error:
-            found.unreadable.append(f"namespace {namespace_of(each)}: {error}")
-            continue
-        known.add((namespace_of(each), ledger.id))
-        (found.running if is_running(ledger.holder) else found.ledgers).append((namespace_of(each), ledger))
+    found = ledgers_among(maps)
+    found.unknown += unknown
+    known = {(where, ledger.id) for where, ledger in (*found.ledgers, *found.running)}
     for resource in KINDS:
         try:
             labelled = (await client.list(resource, namespace, label_selector=LABEL)).items
@@ -103,6 +92,24 @@ async def find_leftovers(client: Client, namespace: str, fallback: str) -> Lefto
     return found
 
 
+def ledgers_among(maps: Iterable[Object]) -> Leftovers:
+    """Return the ledgers among ConfigMaps with the label, those of running experiments apart."""
+    found = Leftovers()
+    for each in maps:
+        namespace = namespace_of(each)
+        if namespace.startswith(RESERVED):
+            where = f"namespace {namespace}: ConfigMap {name_of(each)}"
+            found.unreadable.append(f"{where} is not a ledger: no experiment is made in this namespace")
+            continue
+        try:
+            ledger = from_config_map(each)
+        except NotALedger as error:
+            found.unreadable.append(f"namespace {namespace}: {error}")
+            continue
+        (found.running if is_running(ledger.holder) else found.ledgers).append((namespace, ledger))
+    return found
+
+
 async def put_back(client: Client, clock: Clock, found: Leftovers, say: Callable[[str], None]) -> None:
     """Put all of it back. Raise WorldError with what is left, after the rest was put back."""
     left = [*found.unreadable, *([_FIX] if found.unreadable else [])]
@@ -115,12 +122,9 @@ async def put_back(client: Client, clock: Clock, found: Leftovers, say: Callable
             left.append(f"namespace {namespace}: {error.message}")
     for resource, obj in found.orphans:
         try:
-            await client.delete(
-                resource, name_of(obj), namespace_of(obj), uid=uid_of(obj), propagation_policy=how_to_delete(resource)
-            )
-            say(f"deleted {resource.kind} {name_of(obj)}")
+            if await delete_if_there(client, resource, obj, policy=how_to_delete(resource)):
+                say(f"deleted {resource.kind} {name_of(obj)}")
         except StatusError as error:
-            if not is_not_found(error):
-                left.append(f"namespace {namespace_of(obj)}: {resource.kind} {name_of(obj)}: {error.message}")
+            left.append(f"namespace {namespace_of(obj)}: {resource.kind} {name_of(obj)}: {error.message}")
     if left:
         raise WorldError("\n".join(left))

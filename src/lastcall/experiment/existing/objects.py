@@ -8,7 +8,7 @@ from lastcall.experiment.existing.changes import GONE_SECONDS, Changes
 from lastcall.experiment.existing.connection import AGENT
 from lastcall.experiment.existing.ledger import KINDS, LABEL, claim_templates, labelled
 from lastcall.experiment.existing.retries import PatientClient
-from lastcall.experiment.existing.run_checks import controller_of, overlaps, refusal
+from lastcall.experiment.existing.run_checks import overlaps, refusal
 from lastcall.experiment.ready.objects import FIELD_MANAGER, Objects
 from lastcall.kube.api import (
     DAEMONSETS,
@@ -27,6 +27,7 @@ from lastcall.kube.api import (
     name_of,
 )
 from lastcall.kube.client import JSON_PATCH, discover
+from lastcall.kube.controllers import controller_of
 from lastcall.manifests import Document, Manifest, Place
 from lastcall.manifests.applying import Named, with_namespace
 from lastcall.world.world import World

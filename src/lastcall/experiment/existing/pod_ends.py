@@ -4,26 +4,22 @@ What an event says was so when it came: that bounds it on one side. On the other
 disruption, a hook's sleep) and the API server's stamps, whose clock is looked at several times.
 """
 
-import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lastcall.contexts import NotOneOffset, Offset, Sample, clock_sample, offset_of
-from lastcall.endings import Ending
-from lastcall.experiment.existing.connection import Reached
+from lastcall.experiment.existing.ends import PodEnds
 from lastcall.kube.api import Object, StatusError, name_of, uid_of
 from lastcall.kube.client import ConnectionLost
 from lastcall.records import kinds
 from lastcall.records.record import Record
-from lastcall.trace import SECOND, Follower, MissingRight, OnObject, Scope, Target, condition_of, deletion_of, stamp_ns
+from lastcall.trace import SECOND, MissingRight, condition_of, deletion_of, stamp_ns
 from lastcall.traffic import Moment, Outage, PodLife, ids_printed, pod_lives
 from lastcall.world.clock import monotonic, now
 from lastcall.world.tasks import Tasks
-from lastcall.world.world import World
 
-SYNC_SECONDS = 20.0
 LATE_SECONDS = 1.0
 """Events of what has happened are here by then."""
 NEEDED = ("pods", "pods/log", "events")
@@ -34,13 +30,10 @@ _FOREVER = float("inf")
 
 
 @dataclass(slots=True)
-class Following:
-    """`run` beside the experiment; `synced` says whether Pods are followed. `serving` are the containers to which
-    requests go, none for all. With a `selector` the Pods are those that it matches, whoever owns them."""
+class Following(PodEnds):
+    """`serving` are the containers to which requests go, none for all. With a `selector` the Pods are those that it
+    matches, whoever owns them."""
 
-    cluster: Reached
-    target: Target
-    world: World
     serving: frozenset[str] = frozenset()
     selector: str = ""
     pods: dict[str, PodLife] = field(default_factory=dict)
@@ -48,10 +41,6 @@ class Following:
     records: list[Record] = field(default_factory=list)
     began: float | None = None
     """When the disruption was asked for; no Pod of it was deleted before."""
-    on_record: Callable[[Record], None] = lambda record: None
-    on_object: OnObject = lambda resource, type_, obj: None
-    on_ending: Callable[[Ending], None] = lambda ending: None
-    """Hear of what is followed, for somebody who looks."""
     _samples: list[Sample] = field(default_factory=list)
     _states: dict[str, Object] = field(default_factory=dict)
     _seen_at: dict[str, float] = field(default_factory=dict)
@@ -60,57 +49,22 @@ class Following:
     """Seconds that the first DELETE gave: with the last one, which removes the object, they are 0."""
     _gone: dict[str, float] = field(default_factory=dict)
     _killing: dict[str, float] = field(default_factory=dict)
-    _endings: list[Ending] = field(default_factory=list)
-    _follower: Follower = field(init=False)
-    _is_synced: bool = False
-
-    def __post_init__(self) -> None:
-        self._follower = Follower(
-            self.cluster.client,
-            Scope(self.cluster.namespace, self.selector, () if self.selector else (self.target,)),
-            world=self.world,
-            on_record=self._record,
-            node_side=self,
-            on_object=lambda resource, type_, obj: self.on_object(resource, type_, obj),
-        )
 
     async def run(self) -> None:
-        """Until cancelled."""
         async with Tasks() as tasks:
             tasks.spawn(self._look_at_clock(), name="clock of the API server")
-            tasks.spawn(self._take_endings(), name="stories")
-            await self._follower.run()
+            await PodEnds.run(self)
             tasks.cancel()
-
-    async def synced(self) -> bool:
-        """False where Pods may not be followed, or are not in time."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(SYNC_SECONDS):
-                await self._follower.synced()
-                self._is_synced = self._follower.failure is None
-        return self._is_synced
 
     @property
     def missing(self) -> list[MissingRight]:
         """What may not be read of that which causes are concluded from."""
-        return [each for each in self._follower.missing.values() if each.resource in NEEDED]
-
-    def ongoing(self) -> list[Ending]:
-        """The stories so far of Pods that are ending now."""
-        return self._follower.ongoing()
-
-    def stories(self) -> list[Ending]:
-        """Return those of the Pods that were deleted, also of those whose end is not over."""
-        return [each for each in (*self._endings, *self.ongoing()) if each.pod.uid in self.pods]
-
-    @property
-    def failed(self) -> bool:
-        return not self._is_synced or self._follower.failure is not None
+        return [each for each in self.follower.missing.values() if each.resource in NEEDED]
 
     @property
     def has_gaps(self) -> bool:
         """Whether something of the Pods was not seen, because a watch was interrupted."""
-        return any(source.resource.plural == "pods" and source.gaps for source in self._follower.sources())
+        return any(source.resource.plural == "pods" and source.gaps for source in self.follower.sources())
 
     @property
     def server(self) -> Offset | None:
@@ -123,7 +77,7 @@ class Following:
     # -- what the follower says ---------------------------------------------------------------------------------------
 
     def pod(self, pod: Object) -> None:
-        """A state of a Pod of the workload."""
+        PodEnds.pod(self, pod)
         at, uid = monotonic(self.world.clock), uid_of(pod)
         new = Moment.at(at) if self.began is not None else None
         found = self.pods.setdefault(uid, PodLife(uid, name_of(pod), created=new))
@@ -148,9 +102,6 @@ class Following:
         elif found.deleted is not None and found.exited is None and self._has_ended(pod):
             found.exited = Moment(-_FOREVER, at)
         self._states[uid], self._seen_at[uid] = pod, at
-
-    def gone(self, uid: str) -> None:
-        """Its story is told."""
 
     def _note_restart(
         self, found: PodLife, before: Object, pod: Object, last: float, at: float, *, ready: bool
@@ -177,16 +128,11 @@ class Following:
     def _record(self, record: Record) -> None:
         at = monotonic(self.world.clock)
         self.records.append(record)
-        self.on_record(record)
+        PodEnds._record(self, record)
         if record.kind == kinds.KILLING:
             self._killing[record.pod_uid] = max(at, self._killing.get(record.pod_uid, at))
         elif record.kind == kinds.OBJECT_REMOVED:
             self._gone[record.pod_uid] = at
-
-    async def _take_endings(self) -> None:
-        async for ending in self._follower.endings():
-            self._endings.append(ending)
-            self.on_ending(ending)
 
     async def _look_at_clock(self) -> None:
         """Times on our monotonic clock."""

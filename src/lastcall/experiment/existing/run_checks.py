@@ -1,4 +1,4 @@
-"""What `run` will do on somebody's cluster, in words; what it refuses there; whose Pods are whose. Pure."""
+"""What `run` will do on somebody's cluster, in words; what it refuses there. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -19,8 +19,8 @@ from lastcall.kube.api import (
     namespace_of,
     selector_of_expressions,
     selector_of_labels,
-    uid_of,
 )
+from lastcall.kube.controllers import controller_of
 from lastcall.manifests import OWNERS, Manifest
 
 
@@ -129,23 +129,3 @@ def _labels(manifests: Iterable[Manifest]) -> Iterator[Mapping[str, str]]:
         elif each.resource in OWNERS:
             template = (each.obj.get("spec") or {}).get("template") or {}
             yield (template.get("metadata") or {}).get("labels") or {}
-
-
-def controller_of(obj: Object) -> str:
-    """The uid of the controller, "" for none."""
-    references = obj["metadata"].get("ownerReferences") or ()
-    return next((str(each.get("uid")) for each in references if each.get("controller")), "")
-
-
-def own_pods(created: Iterable[str], replica_sets: Iterable[Object], pods: Iterable[Object]) -> dict[str, str]:
-    """uid of a Pod → uid of the created object that it is, or that controls it; of Pods of others nothing."""
-    roots = {uid: uid for uid in created}
-    for each in replica_sets:
-        if (owner := controller_of(each)) in roots:
-            roots[uid_of(each)] = roots[owner]
-    found = {}
-    for pod in pods:
-        root = roots.get(uid_of(pod)) or roots.get(controller_of(pod))
-        if root is not None:
-            found[uid_of(pod)] = root
-    return found

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from lastcall.endings import said
 from lastcall.endings.render import AboutCluster, about_cluster
 from lastcall.errors import UserError, WorldError
-from lastcall.experiment.existing.changes import Changes, is_settled
-from lastcall.experiment.existing.connection import Reached
 from lastcall.experiment.existing.copy import Taking
 from lastcall.experiment.existing.entrance import (
     Entrance,
@@ -26,8 +24,8 @@ from lastcall.experiment.existing.entrance import (
 from lastcall.experiment.existing.handshake import check_handshake
 from lastcall.experiment.existing.kinds import find_kind
 from lastcall.experiment.existing.ledger import claim_templates, was
+from lastcall.experiment.existing.namespace import ExistingNamespace
 from lastcall.experiment.existing.plan import (
-    Plan,
     check_copy,
     check_namespace,
     of_copy,
@@ -36,14 +34,13 @@ from lastcall.experiment.existing.plan import (
 )
 from lastcall.experiment.existing.pod_ends import LATE_SECONDS, Following
 from lastcall.experiment.existing.pod_load import PodLoad, start_in_pod
-from lastcall.experiment.existing.retries import PatientClient
 from lastcall.experiment.not_simulated import Note, of_load
+from lastcall.experiment.ready.progress import unsettled
 from lastcall.experiment.rollout.custom import check_scale_in, check_template, scaled, why_unsettled
 from lastcall.experiment.rollout.fields import RESTARTED_AT, is_custom
 from lastcall.experiment.rollout.target import serving_container, target_of
-from lastcall.experiment.rollout.workspace import Experiment, Observed, Sending, Workspace
+from lastcall.experiment.rollout.workspace import Experiment, Observed, RolloutWorkspace, Sending
 from lastcall.kube.api import (
-    NAMESPACES,
     NODES,
     PERSISTENTVOLUMECLAIMS,
     PODS,
@@ -56,7 +53,7 @@ from lastcall.kube.api import (
     namespace_of,
     selector_of_expressions,
 )
-from lastcall.kube.client import Client, commands_for
+from lastcall.kube.client import commands_for
 from lastcall.manifests import Document, Manifest, Place
 from lastcall.records.said import tell
 from lastcall.trace import Target as Followed
@@ -73,7 +70,7 @@ from lastcall.traffic import (
     with_causes,
     with_lags,
 )
-from lastcall.world.clock import RealClock, monotonic
+from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -82,33 +79,26 @@ if TYPE_CHECKING:
 WAYS = ("rollout", "scale-in", "delete", "evict")
 """A drain would end the Pods of others."""
 
-Confirm = Callable[[Plan], None]
-"""Raises UserError where nobody said yes."""
 
-
-@dataclass(slots=True)
-class ExistingWorkspace(Workspace):
+@dataclass(slots=True, kw_only=True)
+class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
     """`asked` is KIND/NAME, or KIND.GROUP/NAME of a kind that Kubernetes does not have. With a source of "pod" requests
     come from a Pod of `image`, else from here: to `url`, or, if that is "", to what the Service offers outside. With
     `copy_to` a copy there is disrupted. `url_ca` has the certificates, as PEM, that are trusted at an https `url`; ""
     is whom this machine trusts."""
 
-    cluster: Reached
     asked: str
     url: str
     image: str
     copy_to: str
     url_ca: str
-    confirm: Confirm
     silence: ClassVar[str] = "answers: requests are lost before anything is disrupted"
     following: Following = field(init=False)
     """Set when everything is agreed to."""
-    _client: PatientClient = field(init=False)
     _kind: Resource = field(init=False)
     _name: str = ""
     _selector: str = ""
     """Of the Pods of a kind that Kubernetes does not have."""
-    _changes: Changes | None = None
     _entrance: Entrance = field(init=False)
     _pods: Sequence[Object] = ()
     _copied: Sequence[Note] = ()
@@ -116,20 +106,8 @@ class ExistingWorkspace(Workspace):
     _since: float = 0.0
     _direct: bool = False
 
-    def __post_init__(self) -> None:
-        self._client = PatientClient(self.cluster.client, RealClock())
-
-    @property
-    def client(self) -> Client:
-        return self._client
-
     def about(self, now: Experiment) -> AboutCluster:
         return about_cluster(self.cluster.version.removeprefix("v"), context=self.cluster.context)
-
-    async def restore(self, now: Experiment) -> None:
-        if self._changes is not None and self._changes.id:
-            now.say(tell("puts back what was changed"))
-            await self._changes.restore(now.say)
 
     # -- to what is agreed --------------------------------------------------------------------------------------------
 
@@ -145,25 +123,28 @@ class ExistingWorkspace(Workspace):
         if self.copy_to:
             await self._copy(now)
         else:
-            await self._agree(now)
+            await self._look(now)
         self._entrance = replace(self._entrance, address=await self._resolved(self._entrance))
         followed = Followed(self._kind.kind, name_of(now.owner))
         _, serving = serving_containers(now.owner["spec"]["template"]["spec"], now.target.container_port)
-        self.following = Following(self.cluster, followed, now.world, frozenset(serving), self._selector)
+        self.following = Following(
+            self.cluster, (followed,), now.world, asked=self.agents, serving=frozenset(serving), selector=self._selector
+        )
+        if self.agents is not None:
+            self.following.on_note = now.say
 
-    async def _agree(self, now: Experiment) -> None:
+    async def _look(self, now: Experiment) -> None:
         owner = await self._workload(self._name)
         if is_custom(self._kind):
             owner = await self._custom(owner, now.options.disrupt)
-        elif not is_settled(owner):
+        elif unsettled(owner):
             raise UserError(_unsettled(self.asked, "not all of its Pods are of the newest template and available"))
         await self._found(now, owner)
         if self._entrance.tls_name:
             await check_handshake(self._entrance, self.url_ca)
         self._pods = self._pods or await self._own_pods(owner)
         steps, restored = self._planned(now.options, owner, len(self._pods), self._entrance.told)
-        self.confirm(Plan(self.cluster.context, self.cluster.server, self.cluster.namespace, steps, restored))
-        self._changes = Changes(self._client, self.cluster.namespace, now.world)
+        await self.agree(self.cluster.namespace, steps, restored, now.world)
 
     async def _custom(self, owner: Object, disrupt: str) -> Object:
         """Look at a workload whose kind is not Kubernetes's own, and set its Pods. Return it with what others have by
@@ -195,35 +176,23 @@ class ExistingWorkspace(Workspace):
                 f"--copy-to copies only kinds that Kubernetes has, and {self.asked} is a {self._kind.kind} of "
                 f"{self._kind.group}\nfix: leave out --copy-to, or create a copy yourself and name that"
             )
-        await self._check_scratch()
+        await self.check_exists(copy_to, f"--copy-to {copy_to}: {source.where} has no such namespace")
         taken = await Taking(source.client, source.where, source.namespace, stays=True).run(self.asked)
         workload = taken.manifests[-1].obj
         await self._check_claims(workload)
         copy, removed = of_copy(source.namespace, taken.manifests)
         count = workload["spec"].get("replicas", 1)
         steps, _ = self._planned(now.options, workload, count, "the copy of its Service")
-        self.confirm(Plan(source.context, source.server, copy_to, (copy, *steps), (*removed, "delete that Pod")))
-        self._changes, self._copied = Changes(self._client, copy_to, now.world), taken.notes
+        changes = await self.agree(copy_to, (copy, *steps), (*removed, "delete that Pod"), now.world)
+        self._copied = taken.notes
         for each in taken.manifests:
-            await self._changes.create(each.resource, each.obj)
+            await changes.create(each.resource, each.obj)
         self.cluster = replace(source, namespace=copy_to)
         await self._found(now, await self._workload(name_of(workload)))
         now.say(tell("waiting for the copy in $namespace to be Ready", namespace=copy_to))
         waiting = now.waiting()
         await waiting.until(waiting.settled, "the copy's Pods to become available")
         self._pods = await self._own_pods(now.owner)
-
-    async def _check_scratch(self) -> None:
-        try:
-            await self._client.get(NAMESPACES, self.copy_to)
-        except StatusError as error:
-            if is_not_found(error):
-                raise UserError(
-                    f"--copy-to {self.copy_to}: {self.cluster.where} has no such namespace\n"
-                    f"fix: kubectl --context {self.cluster.context} create namespace {self.copy_to}"
-                ) from error
-            if error.code != 403:  # a user without that right can still have those for what is in it
-                raise
 
     async def _check_claims(self, workload: Object) -> None:
         if not claim_templates(workload):
@@ -317,9 +286,9 @@ class ExistingWorkspace(Workspace):
             own_ports=True,
         )
         if now.options.source == "pod":
-            assert self._changes is not None
+            assert self.changes is not None
             timeout = now.options.timeout
-            generator = await start_in_pod(self.cluster, self._changes, now.clock, self.image, load, timeout)
+            generator = await start_in_pod(self.cluster, self.changes, now.clock, self.image, load, timeout)
             await generator.start()
             return generator
         client = await LoadClient.on_host()
@@ -342,8 +311,8 @@ class ExistingWorkspace(Workspace):
 
     async def _change(self, resource: Resource, name: str, path: tuple[str, ...], value: Any) -> Object:
         """Set a field, the ledger first. Raises UserError if its kind does not keep it."""
-        assert self._changes is not None
-        changed = await self._changes.change(resource, name, path, value)
+        assert self.changes is not None
+        changed = await self.changes.change(resource, name, path, value)
         if path == RESTARTED_AT and was(changed, path) != value:
             raise UserError(
                 f"{resource.kind} {name} does not keep annotations of its Pod template, so a rollout cannot be asked "
@@ -384,7 +353,7 @@ class ExistingWorkspace(Workspace):
             probed=listens_when_ready(container, target.container_port) and not unready,
             whole_service=not (is_local(target.service.obj) or following.has_gaps),
             silent_before=silent_before(now.outcomes, min(ends, default=math.inf), error),
-            failed=following.failed,
+            failed=not following.is_followed,
             direct=direct,
             reached=reached(now.outcomes)
             if direct and is_even(target.service.obj, now.options.source == "pod")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from lastcall.errors import ClusterError, InvalidManifest, LastcallError
+from lastcall.experiment.there import get_if_there
 from lastcall.kube.api import (
     CUSTOMRESOURCEDEFINITIONS,
     NAMESPACES,
@@ -13,7 +14,6 @@ from lastcall.kube.api import (
     Object,
     Resource,
     StatusError,
-    is_not_found,
     namespace_of,
     served_resources,
 )
@@ -68,12 +68,7 @@ class Objects:
 
     async def get(self, named: Named) -> Object | None:
         """Return the object, None when it does not exist."""
-        try:
-            return await self.client.get(named.resource, named.name, named.namespace)
-        except StatusError as error:
-            if is_not_found(error):
-                return None
-            raise
+        return await get_if_there(self.client, named.resource, named.name, named.namespace)
 
     async def apply(self, obj: Object, namespace: str) -> Object:
         """Create an object, or make it as written, by server-side apply with force. Raises InvalidManifest."""

@@ -51,3 +51,20 @@ def _job_progress(job: Object, there: "Sequence[FollowedPod]") -> Progress:
         (get_condition(status, name) or {}).get("status") == "True" for name in ("Complete", "Failed", "Suspended")
     )
     return Progress(ready, wanted, done or ready >= wanted)
+
+
+def unsettled(workload: Object) -> str:
+    """Return what is missing until every replica is of the newest template and available, and nothing older is left."""
+    status, spec = workload.get("status") or {}, workload["spec"]
+    if (status.get("observedGeneration") or 0) < workload["metadata"].get("generation", 0):
+        return "its controller has not seen it"
+    if "desiredNumberScheduled" in status:
+        wanted = there = status.get("desiredNumberScheduled", 0)
+        ready, updated = status.get("numberAvailable", 0), status.get("updatedNumberScheduled", 0)
+    else:
+        wanted, there, ready = spec.get("replicas", 1), status.get("replicas", 0), status.get("availableReplicas", 0)
+        updated = status.get("updatedReplicas", 0) if "strategy" in spec or "updateStrategy" in spec else there
+    if ready < wanted or updated < wanted or there > wanted:
+        old = f", {there - wanted} more to go" if there > wanted else ""
+        return f"{ready} of {wanted} Pods are available, {updated} of {wanted} are updated{old}"
+    return ""

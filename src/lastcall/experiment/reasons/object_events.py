@@ -1,10 +1,18 @@
 """The Events about an object, for a person who asks why."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
+from lastcall.errors import UnreadyCause
 from lastcall.experiment.reasons.webhooks import Webhooks, speaks_of_a_webhook
-from lastcall.experiment.reasons.why_not_ready import has_failed, hook_fails_again_and_again, hopeless_reason
+from lastcall.experiment.reasons.why_not_ready import (
+    has_failed,
+    hook_fails_again_and_again,
+    hopeless_reason,
+    why_not_ready,
+    without_names,
+)
 from lastcall.kube.api import (
     EVENTS,
     MUTATINGWEBHOOKCONFIGURATIONS,
@@ -13,11 +21,16 @@ from lastcall.kube.api import (
     VALIDATINGWEBHOOKCONFIGURATIONS,
     Object,
     StatusError,
+    name_of,
     namespace_of,
     uid_of,
 )
 from lastcall.kube.client import Client, ConnectionLost
+from lastcall.records.record import Record
 from lastcall.world.clock import Clock, monotonic
+
+if TYPE_CHECKING:
+    from lastcall.experiment.reasons.named import Explained
 
 LOOK_SECONDS = 0.05
 LONGEST_SECONDS = 1.0
@@ -66,3 +79,29 @@ async def last_events_of(client: Client, clock: Clock, pod: Object) -> list[Obje
             return events
         known = len(events)
         await clock.sleep(LOOK_SECONDS)
+
+
+async def why_late(
+    client: Client, clock: Clock, pods: Iterable[Object], records: Sequence[Record], version: str
+) -> "Explained":
+    """Return what the cluster, its records and the containers say of Pods that are not Ready; of those that are alike
+    it is said once."""
+    # late: 3.6 ms of `demo`
+    from lastcall.experiment.reasons.failures import explain
+    from lastcall.experiment.reasons.named import Explained
+
+    lines: list[str] = []
+    causes: list[UnreadyCause] = []
+    told: dict[tuple[str, ...], str] = {}
+    for pod in pods:
+        events = await last_events_of(client, clock, pod)
+        head, *why = why_not_ready(pod, events)
+        name = f"{namespace_of(pod)}/{name_of(pod)}"
+        same_as = told.setdefault(without_names(pod, why), name)
+        if same_as != name:
+            lines.append(f"{head}, as {same_as}")
+            continue
+        explained = explain(why, pod, records, version, now_ns=clock.monotonic_ns(), events=events)
+        lines += [head, *explained.lines]
+        causes += explained.causes
+    return Explained(tuple(lines), tuple(causes))

@@ -53,6 +53,7 @@ class OwnerFollower:
     client: Client
     clock: Clock
     changed: asyncio.Event
+    namespace: str = ""
     owners: dict[str, FollowedOwner] = field(default_factory=dict)
     _above: dict[str, str] = field(default_factory=dict)
     """Uid of something between a Pod and what was applied → uid of the applied owner, "" for none."""
@@ -66,7 +67,8 @@ class OwnerFollower:
         resources = dict.fromkeys(owner.resource for owner in self.owners.values())
         async with Tasks() as tasks:
             for resource in resources:
-                watch = follow_kind(self.client, self.clock, resource, resource_version, self._saw, self._listed)
+                of_it = (resource, self.namespace, resource_version, self._saw, self._listed)
+                watch = follow_kind(self.client, self.clock, *of_it)
                 tasks.spawn(watch, name=f"follow {resource.plural}")
 
     async def _saw(self, obj: Object, gone: bool) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lastcall.experiment.reasons.why_not_ready import is_ready
 from lastcall.kube.api import PODS, Object, Resource, StatusError, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.records import kinds
@@ -24,20 +25,22 @@ async def follow_kind(
     client: Client,
     clock: Clock,
     resource: Resource,
+    namespace: str,
     resource_version: str,
     saw: Callable[[Object, bool], Awaitable[None]],
     listed: Callable[[Resource, Sequence[Object], str], Awaitable[None]],
 ) -> None:
     """Watch a kind from a version on until cancelled; a lost watch is opened again, with a list if need be.
 
-    `saw` gets each object and whether it is gone, `listed` what a list holds and its resourceVersion.
+    `saw` gets each object and whether it is gone, `listed` what a list holds and its resourceVersion. Raises
+    StatusError where reading the kind is not allowed.
     """
 
     async def watch(version: str) -> str:
         """Watch until the server ends it; the last version seen, "" when the next step must be a list."""
         if not version:
             return ""
-        async with client.watch(resource, resource_version=version, bookmarks=True) as events:
+        async with client.watch(resource, namespace, resource_version=version, bookmarks=True) as events:
             async for event in events:
                 if event.type == "ERROR":
                     return ""
@@ -47,7 +50,7 @@ async def follow_kind(
         return version
 
     async def catch_up() -> str:
-        found = await client.list(resource)
+        found = await client.list(resource, namespace)
         await listed(resource, found.items, found.resource_version)
         return found.resource_version
 
@@ -55,7 +58,9 @@ async def follow_kind(
     while True:
         try:
             version = await watch(version) or await catch_up()
-        except (ConnectionLost, StatusError):
+        except (ConnectionLost, StatusError) as error:
+            if not version and isinstance(error, StatusError) and error.code == 403:
+                raise  # a list may be allowed where a watch is not
             await clock.sleep(RETRY_SECONDS)
             version = ""
 
@@ -96,6 +101,7 @@ class PodFollower:
     clock: Clock
     pods: dict[str, FollowedPod] = field(default_factory=dict)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    namespace: str = ""
     owner_of: Callable[[Object], Awaitable[str]] | None = None
     """Answers the uid of the applied owner of a Pod; without it only what `follow` was given is followed."""
 
@@ -104,8 +110,8 @@ class PodFollower:
         return self.pods.setdefault(uid_of(pod), FollowedPod(pod, owner_uid=owner_uid))
 
     async def run(self, resource_version: str) -> None:
-        """Watch all Pods from a version on until cancelled."""
-        await follow_kind(self.client, self.clock, PODS, resource_version, self._saw, self._listed)
+        """Watch the Pods of the namespace, "" for all, from a version on until cancelled."""
+        await follow_kind(self.client, self.clock, PODS, self.namespace, resource_version, self._saw, self._listed)
 
     async def _listed(self, resource: Resource, items: Sequence[Object], resource_version: str) -> None:
         """Catch up after missed events: a Pod that is not in the list is gone."""
@@ -123,7 +129,7 @@ class PodFollower:
         if pod is None or pod.gone:
             return
         pod.obj = obj
-        if not pod.ready and _is_ready(obj):
+        if not pod.ready and is_ready(obj):
             pod.ready = True
             facts: PodReadySeen = {"resourceVersion": resource_version_of(obj)}
             self.recorder.record(kinds.POD_READY_SEEN, pod_uid=pod.uid, facts=facts)
@@ -148,8 +154,3 @@ class PodFollower:
         except TimeoutError:
             return is_done(list(self.pods.values()))
         return True
-
-
-def _is_ready(pod: Object) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)

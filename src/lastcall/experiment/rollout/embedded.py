@@ -1,20 +1,19 @@
 """A rollout on a cluster of our own, which was started with a load generator: its rings tell what happens."""
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from lastcall.endings.render import AboutCluster, about_cluster
-from lastcall.experiment.death import Death
+from lastcall.experiment.embedded import EmbeddedCluster
 from lastcall.experiment.not_simulated import of_balance, of_images, of_load, of_manifests, of_stranded
 from lastcall.experiment.rollout.advice import checked_by_server
 from lastcall.experiment.rollout.balancer import Balancer
 from lastcall.experiment.rollout.target import Target, check_target_port, is_headless, sent_to_strangers
 from lastcall.experiment.rollout.workload import labels_of, others_of, told_as
-from lastcall.experiment.rollout.workspace import Experiment, Observed, Sending, Workspace
+from lastcall.experiment.rollout.workspace import Experiment, Observed, RolloutWorkspace, Sending
 from lastcall.kube.api import PODS, SERVICES, Object, name_of, namespace_of, uid_of
-from lastcall.kube.client import Client, ConnectionLost
 from lastcall.kube.cluster import Running, layouts
 from lastcall.manifests import Manifest, apply_manifests
 from lastcall.records import kinds
@@ -34,7 +33,7 @@ _LAST_OUTPUT_SECONDS = 5.0
 
 
 @dataclass(slots=True)
-class EmbeddedWorkspace(Workspace):
+class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
     """`cluster` has as many nodes as the options say; `target` is found in `manifests`."""
 
     cluster: "Running | VirtualRolloutCluster[VirtualLoad]"
@@ -46,30 +45,14 @@ class EmbeddedWorkspace(Workspace):
     _carried: "Carried | None" = None
     _balancer: Balancer | None = None
 
-    @property
-    def client(self) -> Client:
-        found: Client = self.cluster.client
-        return found
-
     def about(self, now: Experiment) -> AboutCluster:
         return about_cluster(now.options.kubernetes_version)
-
-    async def error(self, found: Exception) -> Exception:
-        return await self.death.error(found) if isinstance(found, ConnectionLost) else found
-
-    async def restore(self, now: Experiment) -> None:
-        with suppress(ConnectionLost, OSError):
-            await self.client.close()
 
     # -- to Ready -----------------------------------------------------------------------------------------------------
 
     async def prepare(self, now: Experiment) -> None:
         """Apply the manifests, and wait until every workload of them is Ready."""
-        self.cluster.on_record(self.records.append)
-        self.death = Death(self.cluster)
-        self.cluster.on_process_died(self.death.process_died)
-        await self.cluster.connect()
-        await self.cluster.wait_node_ready()
+        await self.start(self.records.append)
         applied, _ = await apply_manifests(self.client, now.clock, self.manifests)
         created = {(each.resource, namespace_of(each.obj), name_of(each.obj)): each.obj for each in applied}
         now.target, workload, service = self.target, self.target.workload, self.target.service.obj

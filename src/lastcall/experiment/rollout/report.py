@@ -20,6 +20,7 @@ from lastcall.experiment.rollout.pool import latency_json, pool, pooled_json, wo
 from lastcall.experiment.rollout.result import Result
 from lastcall.traffic import (
     CAUSE_IDS,
+    LONG_LIVED,
     MOVED_MEANS,
     PHASES,
     WHY,
@@ -29,10 +30,12 @@ from lastcall.traffic import (
     Latencies,
     LostRequest,
     Moment,
+    Outcome,
     PodLife,
     Thresholds,
     When,
     check,
+    grace_of,
     latencies,
     percentage,
     told_seconds,
@@ -68,8 +71,9 @@ def tell_results(console: "Console", results: Sequence[Result]) -> None:
     if len(results) > 1:
         _tell_runs(console, results)
     tell_text(console, worst(results))
-    if hint := delay_hint(results):
-        _print_wrapped(console, Text(hint, style="yellow"))
+    for hint in (stream_hint(results), delay_hint(results)):
+        if hint:
+            _print_wrapped(console, Text(hint, style="yellow"))
 
 
 def delay_hint(results: Sequence[Result]) -> str:
@@ -86,6 +90,35 @@ def delay_hint(results: Sequence[Result]) -> str:
         "not tested: endpoint changes took no time here, and in a cluster of many nodes they take a second or more, in "
         "which an application that closes its port at once loses requests. Try --propagation 1s"
     )
+
+
+LONGER_SECONDS = 30
+"""Than the grace period: so long a stream is to be held that is to outlive it, whenever it was begun."""
+
+
+def stream_hint(results: Sequence[Result]) -> str:
+    """Return what experiments that lost nothing have not shown, because the client itself ended the streams that a Pod
+    held at its stop signal; "" for nothing."""
+    if any(each.judgement.verdict != "nothing lost" for each in results):
+        return ""
+    left = sum(_is_left_by_client(outcome, each.lives) for each in results for outcome in each.outcomes)
+    if not left:
+        return ""
+    grace = max(grace_of(each.owner) for each in results if each.owner)
+    which = "1 stream that was" if left == 1 else f"{left} streams that were"
+    return (
+        f"not tested: {which} open at the stop signal ended because the client left "
+        f"{'it' if left == 1 else 'them'}. Whether the application ends its streams itself, or waits for them until "
+        f"SIGKILL, shows with longer ones. Try --stream-length {grace + LONGER_SECONDS}s"
+    )
+
+
+def _is_left_by_client(outcome: Outcome, lives: Sequence[PodLife]) -> bool:
+    """Whether a Pod was told to stop while it held this stream, and the client ended it before the Pod could."""
+    if outcome.kind not in LONG_LIVED or outcome.lost or outcome.moved:
+        return False
+    terms = [each.term for each in lives if each.ip == outcome.served_by and each.term is not None]
+    return any(outcome.sent < term.earliest and term.latest < outcome.finished for term in terms)
 
 
 def tell_limits(console: "Console", results: Sequence[Result], thresholds: Thresholds) -> None:

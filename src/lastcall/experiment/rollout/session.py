@@ -3,7 +3,6 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from lastcall.errors import WorldError
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.target import never_heard, serving_container
 from lastcall.experiment.rollout.waiting import LOOK_SECONDS
@@ -20,19 +19,11 @@ class RolloutSession(Experiment):
     """`run` once, wherever the workspace is."""
 
     async def run(self) -> Result:
-        """Run the experiment. Raises UserError, WorldError, ClusterStartError, StatusError, and ConnectionLost of an
-        existing cluster."""
+        """Run it. Raises UserError, WorldError, ClusterStartError, and StatusError of a cluster of our own."""
         try:
-            return await self._run()
-        except Exception as error:
-            # What happened first in a task group is what happened.
-            first = error
-            while isinstance(first, ExceptionGroup):
-                first = first.exceptions[0]
-            found = await self.workspace.error(first)
-            raise found from (error.__cause__ if found is first else error)
+            return await self.workspace.alive(self._run())
         finally:
-            await self.workspace.restore(self)
+            await self.workspace.restore(self.say)
 
     async def _run(self) -> Result:
         await self.workspace.prepare(self)
@@ -61,8 +52,6 @@ class RolloutSession(Experiment):
         control = Control(monotonic(self.clock), self.options.control, asks_the_application(container))
         await self.clock.sleep(self.options.control)
         while (decision := control.decide(self.outcomes, at := monotonic(self.clock))) == "wait":
-            if self.workspace.death.text:
-                raise WorldError(self.workspace.death.text)
             self.show(at, at - control.began, self.workspace.silence)
             await self.clock.sleep(LOOK_SECONDS)
         if misled := self.workspace.misled(self):

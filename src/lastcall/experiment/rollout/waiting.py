@@ -1,35 +1,30 @@
 """What `lastcall rollout` waits for: Pods Ready, rules that name them, the end of the disruption; and why not yet."""
 
-import asyncio
-import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from lastcall.errors import Crashed, NotReady, UnreadyCause, WorldError
-from lastcall.experiment.reasons.failures import explain
+from lastcall.errors import Crashed, NotReady
+from lastcall.experiment.ready.progress import unsettled
 from lastcall.experiment.reasons.named import Explained, causes_in
-from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of, webhooks_of
+from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, webhooks_of, why_late
 from lastcall.experiment.reasons.siblings import fix_of_old_pod
 from lastcall.experiment.reasons.why_not_ready import (
     HOPELESS,
-    SURE_SECONDS,
+    Refused,
     Unschedulable,
     hopeless_reason,
     in_short,
     is_crash_looping,
     is_ready,
-    may_go,
     replica_failure,
     told_once,
     unschedulable_message,
     why_no_pods,
-    why_not_ready,
     why_still_there,
-    without_names,
 )
 from lastcall.experiment.rollout.custom import scaled, why_unsettled
 from lastcall.experiment.rollout.fields import is_custom
-from lastcall.kube.api import DAEMONSETS, PODS, REPLICASETS, Object, name_of, namespace_of, uid_of
+from lastcall.kube.api import PODS, REPLICASETS, Object, name_of, namespace_of, uid_of
 from lastcall.kube.client import Client
 from lastcall.manifests import Manifest
 from lastcall.records import kinds
@@ -41,9 +36,8 @@ LOOK_SECONDS = 0.05
 
 @dataclass(slots=True)
 class Waiting:
-    """`limit` is seconds for each thing that is waited for. `records` grow meanwhile; `died` is set, and `death` tells
-    why, when a process of the cluster has ended. `show` gets now, the seconds so far, and what is waited for and why.
-    """
+    """`limit` is seconds for each thing that is waited for. `records` grow meanwhile. `show` gets now, the seconds
+    so far, and what is waited for and why."""
 
     client: Callable[[], Client]
     clock: Clock
@@ -51,11 +45,9 @@ class Waiting:
     records: Sequence[Record]
     limit: float
     show: Callable[[float, float, str], None]
-    died: asyncio.Event
-    death: Callable[[], str]
     version: str = ""
     _stuck: Unschedulable = field(default_factory=Unschedulable)
-    _refused_since: float = math.inf
+    _refusals: Refused = field(default_factory=Refused)
 
     async def until(
         self, condition: Callable[[], Awaitable[str]], what: str, *, may_strand: bool = False
@@ -68,8 +60,6 @@ class Waiting:
         next_look = began + 1.0
         while missing := await condition():
             now = monotonic(self.clock)
-            if self.died.is_set():
-                raise WorldError(self.death())
             if now >= began + self.limit:
                 why = await self._why()
                 timed_out = f"timed out after {self.limit:g} s (--timeout) waiting for {what}: {missing}"
@@ -106,13 +96,8 @@ class Waiting:
     async def _refused(self, now: float) -> bool:
         """Whether the API server refuses the owner's Pods, has for a while, and nothing goes on that may change it."""
         owner = await self._owner()
-        if not replica_failure(owner):
-            self._refused_since = math.inf
-            return False
-        self._refused_since = min(now, self._refused_since)
-        if now - self._refused_since < SURE_SECONDS or owner["spec"].get("minReadySeconds"):
-            return False
-        return not any(map(may_go, (await self.client().list(PODS)).items))
+        everywhere = (await self.client().list(PODS)).items if replica_failure(owner) else ()
+        return self._refusals.look([owner], everywhere, now) and not owner["spec"].get("minReadySeconds")
 
     async def _crashing(self, pods: Sequence[Object]) -> list[Object]:
         """Those that crash again and again, with nothing else left to come up that they may be waiting for."""
@@ -132,20 +117,7 @@ class Waiting:
         found, resource = await self._owner(), self.workload.resource
         if is_custom(resource):
             return why_unsettled(found, await scaled(self.client(), resource, found))
-        status = found.get("status") or {}
-        if (status.get("observedGeneration") or 0) < found["metadata"].get("generation", 0):
-            return "its controller has not seen it"
-        if self.workload.resource == DAEMONSETS:
-            wanted, ready = status.get("desiredNumberScheduled", 0), status.get("numberAvailable", 0)
-            updated, all_ = status.get("updatedNumberScheduled", 0), wanted
-        else:
-            wanted, ready = found["spec"].get("replicas", 1), status.get("availableReplicas", 0)
-            all_ = status.get("replicas", 0)
-            updated = all_ if self.workload.resource == REPLICASETS else status.get("updatedReplicas", 0)
-        if ready < wanted or updated < wanted or all_ > wanted:
-            old = f", {all_ - wanted} more to go" if all_ > wanted else ""
-            return f"{ready} of {wanted} Pods are available, {updated} of {wanted} are updated{old}"
-        return ""
+        return unsettled(found)
 
     async def routed(self) -> str:
         """The node's rules name every Pod."""
@@ -211,21 +183,7 @@ class Waiting:
         return Explained((*lines, *told.lines), (*causes, *told.causes))
 
     async def _why_not_ready(self, pods: Sequence[Object]) -> Explained:
-        lines: list[str] = []
-        causes: list[UnreadyCause] = []
-        told: dict[tuple[str, ...], str] = {}
-        for pod in pods:
-            events = await last_events_of(self.client(), self.clock, pod)
-            head, *why = why_not_ready(pod, events)
-            same_as = told.setdefault(without_names(pod, why), name_of(pod))
-            if same_as != name_of(pod):
-                lines.append(f"{head}, as {same_as}")
-                continue
-            now_ns = self.clock.monotonic_ns()
-            explained = explain(why, pod, self.records, self.version, now_ns=now_ns, events=events)
-            lines += [head, *explained.lines]
-            causes += explained.causes
-        return Explained(tuple(lines), tuple(causes))
+        return await why_late(self.client(), self.clock, pods, self.records, self.version)
 
     async def _replica_sets(self, owner: Object) -> list[Object]:
         """What stands between a Deployment and its Pods."""

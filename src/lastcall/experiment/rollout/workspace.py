@@ -1,22 +1,20 @@
 """Where a rollout takes place, and what is known of it meanwhile: what a session and its workspace share."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from lastcall.endings.render import AboutCluster
-from lastcall.experiment.death import Death
 from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.rollout.disruption import Change, Disruption
 from lastcall.experiment.rollout.target import Target
 from lastcall.experiment.rollout.waiting import Waiting
+from lastcall.experiment.workspace import Workspace
 from lastcall.kube.api import Object
-from lastcall.kube.client import Client
 from lastcall.manifests import Manifest
-from lastcall.records.record import Record
 from lastcall.traffic import Account, Judgement, Outcome, PodLife
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.tasks import Tasks
@@ -47,21 +45,14 @@ class Observed:
     notes: Sequence[Note] = ()
 
 
-@dataclass(slots=True, kw_only=True)
-class Workspace(ABC):
+class RolloutWorkspace(Workspace):
     """A cluster of our own (`embedded.py`), or a namespace of a context (`existing/workspace.py`).
 
-    Every method gets the experiment. `death` is that of a process of the cluster; `silence` says what one waits for in
-    the control period.
+    Every method gets the experiment. `silence` says what one waits for in the control period.
     """
 
+    __slots__ = ()
     silence: ClassVar[str]
-    records: list[Record] = field(default_factory=list)
-    death: Death = field(default_factory=Death)
-
-    @property
-    @abstractmethod
-    def client(self) -> Client: ...
 
     @abstractmethod
     def about(self, now: "Experiment") -> AboutCluster:
@@ -70,10 +61,6 @@ class Workspace(ABC):
     @abstractmethod
     async def prepare(self, now: "Experiment") -> None:
         """Create what is needed, or agree on it; set `target`, `service` and `owner`; return when all is Ready."""
-
-    @abstractmethod
-    async def restore(self, now: "Experiment") -> None:
-        """Put back what was changed, whatever has happened."""
 
     @abstractmethod
     async def send(self, now: "Experiment", stack: AsyncExitStack, tasks: Tasks) -> Sending:
@@ -99,10 +86,6 @@ class Workspace(ABC):
         """Return the judgement without the patches that the API server refuses, where it may be asked."""
         return judgement
 
-    async def error(self, found: Exception) -> Exception:
-        """Return the error to raise in place of one that ended the experiment."""
-        return found
-
     async def disrupted(self, now: "Experiment", pods: Sequence[Object], change: "Change | None" = None) -> str:
         """Disrupt these Pods, or their workload by `change`. Return the node that was drained, "" for none."""
         disruption = Disruption(
@@ -123,7 +106,7 @@ class Experiment:
     """One experiment while it is made. `say` gets how far it is, `show` what is waited for: now, the seconds so far,
     and the words. `prepare` of the workspace sets `target`, `owner` and `service`."""
 
-    workspace: Workspace
+    workspace: RolloutWorkspace
     options: "RolloutOptions"
     world: World = field(default_factory=World)
     say: Callable[[str], None] = lambda text: None
@@ -163,7 +146,5 @@ class Experiment:
             records=self.workspace.records,
             limit=self.options.timeout,
             show=self.show,
-            died=self.workspace.death.came,
-            death=lambda: self.workspace.death.text,
             version=self.options.kubernetes_version,
         )

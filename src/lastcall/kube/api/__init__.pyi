@@ -89,6 +89,9 @@ from .selectors import selector_of_expressions as selector_of_expressions
 from .selectors import selector_of_labels as selector_of_labels
 from .table.pod import pod_summary as pod_summary
 from .table.workloads import job_status as job_status
+from .taints import no_execute_taints as no_execute_taints
+from .taints import seconds_tolerated as seconds_tolerated
+from .taints import why_evicted as why_evicted
 from .text.numbers import scaled as scaled
 from .text.times import parse_rfc3339 as parse_rfc3339
 from .text.yaml_scalars import LONG as LONG

@@ -33,15 +33,17 @@ _Resized = TypedDict("_Resized", {"from": int, "to": int})
 
 
 class ScaleDecided(OwnerOfDecision, _Resized):
-    """The Deployment controller has changed the size of a ReplicaSet. The record is of no Pod."""
+    """A Deployment has changed the size of a ReplicaSet, or an autoscaler that of its target. The record is of no
+    Pod."""
 
     step: Annotated[str, "rollout or scaling"]
     revision: str
     ofKind: str
     name: str
     uid: str
-    generation: Annotated[int, "as written"]
+    generation: Annotated[int, "as written; 0 for an autoscaler, which writes the scale alone"]
     resourceVersion: ResourceVersion
+    why: Annotated[str, "the autoscaler's reason; empty for a Deployment, or where it is not known"]
 
 
 def scale_decided(facts: ScaleDecided) -> Words:
@@ -56,7 +58,7 @@ def scale_decided(facts: ScaleDecided) -> Words:
         name=facts.get("name", "?"),
         before=facts.get("from", "?"),
         after=facts.get("to", "?"),
-        step=step,
+        step=facts.get("why") or step,
     )
     return Words(text)
 

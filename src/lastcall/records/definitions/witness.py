@@ -20,7 +20,7 @@ ACTOR = "runtime"
 
 
 class SocketsAtStop(TypedDict):
-    """The TCP sockets right after the stop signal."""
+    """The TCP sockets at the stop signal."""
 
     signal: str
     listeners: list[Listener]

@@ -1,11 +1,12 @@
-"""Objects related to Pods: owners, namespaces, nodes and budgets go into the cluster's state, a lost node into the
-timelines of its Pods."""
+"""Objects related to Pods: owners, autoscalers, namespaces, nodes and budgets go into the cluster's state, a lost node
+into the timelines of its Pods."""
 
 from collections.abc import Callable, Iterable
 
 from lastcall.kube.api import (
     DAEMONSETS,
     DEPLOYMENTS,
+    HORIZONTALPODAUTOSCALERS,
     JOBS,
     NAMESPACES,
     NODES,
@@ -24,7 +25,7 @@ OnEvent = Callable[[str, Object], None]
 OnList = Callable[[Iterable[Object]], None]
 
 OWNERS = (REPLICASETS, DEPLOYMENTS, STATEFULSETS, DAEMONSETS, JOBS)
-WATCHED = (*OWNERS, NAMESPACES, NODES, PODDISRUPTIONBUDGETS)
+WATCHED = (*OWNERS, HORIZONTALPODAUTOSCALERS, NAMESPACES, NODES, PODDISRUPTIONBUDGETS)
 
 
 class RelatedObjects:
@@ -36,6 +37,8 @@ class RelatedObjects:
         """Who hears of the events of a watch, and of a list."""
         if resource in OWNERS:
             return self._owner(resource.kind)
+        if resource is HORIZONTALPODAUTOSCALERS:
+            return self._autoscaler, lambda items: self._cluster.autoscalers.listed(items, self._shared.now())
         one = {NAMESPACES: self._namespace, NODES: self._node, PODDISRUPTIONBUDGETS: self._budget}[resource]
 
         def each(items: Iterable[Object]) -> None:
@@ -62,12 +65,15 @@ class RelatedObjects:
     def _namespace(self, type_: str, obj: Object) -> None:
         self._cluster.namespace(obj, self._shared.now(), gone=type_ == "DELETED")
 
+    def _autoscaler(self, type_: str, obj: Object) -> None:
+        self._cluster.autoscalers.seen(obj, self._shared.now(), gone=type_ == "DELETED")
+
     def _budget(self, type_: str, obj: Object) -> None:
         self._cluster.budget(obj)
 
     def _node(self, type_: str, obj: Object) -> None:
-        if self._cluster.node(obj, gone=type_ == "DELETED"):
-            now, name = self._shared.now(), name_of(obj)
+        now, name = self._shared.now(), name_of(obj)
+        if self._cluster.node(obj, now, gone=type_ == "DELETED"):
             for timeline in self._shared.timelines.values():
                 if timeline.node == name:
                     self.begin(timeline, now)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from lastcall.kube.api import EVENTS, Object, StatusError, name_of, namespace_of, uid_of
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.trace import pods
-from lastcall.trace.events import PodEvent, names_job, names_pod, pod_event_of, steps_of
+from lastcall.trace.events import PodEvent, names_job, names_pod, pod_event_of, rescaled, steps_of
 from lastcall.trace.following.state import Remembered, SharedState
 from lastcall.trace.pod_timeline import Moment, PodTimeline
 
@@ -35,6 +35,9 @@ class EventIndex:
             self._shared.clocks.saw(event.node, event.stamp, now.wall_ns)
         if job := names_job(event):
             self._shared.cluster.job_replaced(event.of_uid, event.name, job, now)
+        elif scaled := rescaled(event):
+            self._shared.cluster.autoscalers.said(event.of_uid, *scaled, now)
+            return
         elif named := names_pod(event):
             self._before.remember(f"{event.of_uid}/{named}", (event, now))
             return

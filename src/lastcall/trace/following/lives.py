@@ -109,6 +109,13 @@ class PodTracker:
         """How many Pods are there that are followed."""
         return len(self._living) + len(self._timelines)
 
+    def name_of(self, uid: str) -> str:
+        """Return `namespace/name` of a Pod that is there and followed, "" for another."""
+        if (timeline := self._timelines.get(uid)) is not None:
+            return f"{namespace_of(timeline.pod)}/{name_of(timeline.pod)}"
+        pod = self._living.get(uid)
+        return f"{pod.namespace}/{pod.name}" if pod is not None else ""
+
     def listed(self, items: Iterable[Object]) -> None:
         """All Pods that are there."""
         there = set()

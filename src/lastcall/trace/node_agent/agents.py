@@ -106,6 +106,11 @@ class NodeAgents:
         for node in self._nodes.values():
             tasks.spawn(self._keep(node), name=f"node agent of {node.name}")
 
+    async def listening(self) -> None:
+        """Return when every node of the followed Pods has an agent that listens, or will have none."""
+        while any(not node.given_up and node.clock.offset is None for node in self._nodes.values()):
+            await self._world.clock.sleep(_POLL_SECONDS)
+
     def pod(self, pod: Object) -> None:
         """Take a state of a Pod that is followed."""
         uid, node_name = uid_of(pod), str((pod.get("spec") or {}).get("nodeName") or "")

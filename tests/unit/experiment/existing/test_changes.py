@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lastcall.errors import WorldError
 from lastcall.experiment.existing import changes as changing
 from lastcall.experiment.existing import retries as patient
-from lastcall.experiment.existing.changes import Changes, is_running, is_settled, this_process
+from lastcall.experiment.existing.changes import Changes, is_running, this_process
 from lastcall.experiment.existing.ledger import (
     KINDS,
     LABEL,
@@ -34,6 +34,7 @@ from lastcall.experiment.existing.ledger import (
     was,
 )
 from lastcall.experiment.existing.leftovers import find_leftovers, put_back
+from lastcall.experiment.ready.progress import unsettled
 from lastcall.experiment.rollout.fields import nested
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import Object, copy_object, uid_of
@@ -559,7 +560,12 @@ def test_the_revision_that_a_rollout_of_ours_left_is_told_from_those_of_others()
 
 def test_a_workload_has_its_pods_when_its_controller_has_seen_it_and_all_are_new() -> None:
     status = {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3}
-    workload: Object = {"kind": "Deployment", "metadata": {"generation": 2}, "spec": {"replicas": 3}, "status": status}
-    assert is_settled(workload)
+    workload: Object = {
+        "kind": "Deployment",
+        "metadata": {"generation": 2},
+        "spec": {"replicas": 3, "strategy": {}},
+        "status": status,
+    }
+    assert unsettled(workload) == ""
     for name, value in (("observedGeneration", 1), ("replicas", 4), ("updatedReplicas", 2), ("availableReplicas", 2)):
-        assert not is_settled({**workload, "status": {**status, name: value}}), name
+        assert unsettled({**workload, "status": {**status, name: value}}), name

@@ -66,7 +66,7 @@ class Watched:
         self.clock = At()
         world = World(clock=self.clock)
         cluster = Reached(None, "c", "https://x", "shop")  # type: ignore[arg-type]  # nothing is asked
-        self.following = Following(cluster, Target("Deployment", "web"), world)
+        self.following = Following(cluster, (Target("Deployment", "web"),), world)
 
     def sees(self, at: float, **state: Any) -> None:
         self.clock.seconds = at

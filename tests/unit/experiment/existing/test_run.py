@@ -6,7 +6,7 @@ import pytest
 
 from lastcall.errors import UserError
 from lastcall.experiment.existing.changes import how_to_delete
-from lastcall.experiment.existing.run_checks import check_manifests, controller_of, overlaps, own_pods, planned
+from lastcall.experiment.existing.run_checks import check_manifests, overlaps, planned
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import (
     CONFIGMAPS,
@@ -148,17 +148,3 @@ def test_the_plan_says_what_becomes_of_the_claims_of_a_stateful_set() -> None:
         "delete the claims of StatefulSet web: whether their volumes are kept depends on the reclaim policy of their "
         "StorageClass",
     )
-
-
-def test_only_pods_that_a_created_object_is_or_controls_are_its_own() -> None:
-    sets = [there("new", controller="u-web"), there("foreign", controller="u-shop")]
-    pods = [
-        there("lone"),
-        there("of-set", controller="u-new"),
-        there("of-others", WEB, WEB, controller="u-foreign"),
-        there("of-nobody", labels=WEB),
-        there("of-stateful", controller="u-db"),
-    ]
-    found = own_pods(["u-web", "u-db", "u-lone"], sets, pods)
-    assert found == {"u-lone": "u-lone", "u-of-set": "u-web", "u-of-stateful": "u-db"}
-    assert controller_of({"metadata": {"ownerReferences": [{"uid": "a"}]}}) == ""

@@ -133,7 +133,7 @@ def test_a_pod_in_a_namespace_of_its_own_is_created_ended_and_followed_to_its_en
 
 
 def test_a_finalizer_that_nobody_removes_is_named(run, monkeypatch):
-    monkeypatch.setattr("lastcall.experiment.run.session.Session._longest_grace", lambda self, pods: 0.0)
+    monkeypatch.setattr("lastcall.experiment.run.embedded.longest_grace", lambda pods, asked: 0.0)
     text = POD.format(namespace="default").replace("name: web", "name: web\n  finalizers: [example.com/hold]", 1)
     with pytest.raises(WorldError) as error:
         run(text, replace(OPTIONS, timeout=0.5))

@@ -351,6 +351,7 @@ class DeploymentController:
             "resourceVersion": meta.get("resourceVersion", ""),
             "from": before,
             "to": size,
+            "why": "",
         }
         self._recorder.record(kinds.SCALE_DECIDED, rule=RULES[step], facts=facts)
 

@@ -14,12 +14,12 @@ from lastcall.kube.api.errors import StatusError, is_not_found
 from lastcall.kube.api.meta import name_of, namespace_of, uid_of
 from lastcall.kube.api.pods.spec import get_condition
 from lastcall.kube.api.resources import NODES, PODS
+from lastcall.kube.api.taints import no_execute_taints, seconds_tolerated, why_evicted
 from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
 from lastcall.kube.client.events import EventRecorder, tell_of_fault
 from lastcall.kube.client.informer import Informer
 from lastcall.kube.client.workqueue import WorkQueue
 from lastcall.kube.controllers.informers import NODE, Informers
-from lastcall.kube.controllers.nodes.taints import first_untolerated, no_execute_taints, seconds_tolerated, taint_text
 from lastcall.kube.controllers.pods.control import delete_pod
 from lastcall.kube.controllers.worker import split_key
 from lastcall.records.record import Recorder
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.pod_status import PodCondition
     from lastcall.kube.api.types.scheduling import Taint
-    from lastcall.records.definitions.parts import GroundsOfDecision
 
 log = logging.getLogger(__name__)
 
@@ -217,15 +216,7 @@ class TaintEvictionController:
             pod = cast("Pod", answer)
         node = pod["spec"].get("nodeName", "")
         taints = no_execute_taints(self._nodes.get("", node))
-        facts: GroundsOfDecision = {"node": node}
-        why = f"evicted from {node}: it has a NoExecute taint"
-        if taints:
-            tolerations = pod["spec"].get("tolerations") or []
-            taint = first_untolerated(tolerations, taints)
-            seconds = seconds_tolerated(tolerations, [taint])
-            facts["taint"], facts["toleratedSeconds"] = taint_text(taint), seconds
-            why = f"evicted from {node} by its taint {taint_text(taint)}, "
-            why += f"tolerated for {seconds:g} s" if seconds else "which this Pod does not tolerate"
+        why, facts = why_evicted(node, pod["spec"].get("tolerations") or [], taints)
         await delete_pod(self._client, self._recorder, pod, None, rule=RULE, why=why, facts=facts)
 
 

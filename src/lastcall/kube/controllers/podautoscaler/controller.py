@@ -3,10 +3,12 @@
 Source: pkg/controller/podautoscaler/horizontal.go:reconcileAutoscaler.
 """
 
-from typing import Any
+# check: observes because it writes the size of its targets
+
+from typing import TYPE_CHECKING, Any
 
 from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
-from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of
+from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.kube.api.quantity import parse_quantity
 from lastcall.kube.api.resources import (
     CUSTOMRESOURCEDEFINITIONS,
@@ -32,18 +34,25 @@ from lastcall.kube.controllers.podautoscaler.replicas import (
     measured_of,
 )
 from lastcall.kube.controllers.podautoscaler.scaling import Memory, Said, bounded, remember, with_conditions
+from lastcall.kube.controllers.pods.control import owner_facts
 from lastcall.kube.controllers.worker import Worker, split_key
+from lastcall.records import kinds
+from lastcall.records.record import Recorder
 from lastcall.world.clock import monotonic, now, rfc3339_now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+if TYPE_CHECKING:
+    from lastcall.records.definitions.controllers import ScaleDecided
+
+RULE = "pkg/controller/podautoscaler/horizontal.go:reconcileAutoscaler"
 SYNC_SECONDS = 15.0
 """--horizontal-pod-autoscaler-sync-period"""
 
 
 class PodAutoscalerController:
-    def __init__(self, world: World, client: Client, informers: Informers) -> None:
-        self._world, self._client, self._informers = world, client, informers
+    def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
+        self._world, self._client, self._informers, self._recorder = world, client, informers, recorder
         self._events = EventRecorder(client, world, COMPONENT)
         self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._autoscalers: Informer[Object] = informers.get(HORIZONTALPODAUTOSCALERS)
@@ -161,17 +170,35 @@ class PodAutoscalerController:
     ) -> bool:
         changed = {**scale, "spec": {**scale["spec"], "replicas": wanted}}
         try:
-            await self._client.update(target, changed, namespace_of(autoscaler), subresource="scale")
+            written = await self._client.update(target, changed, namespace_of(autoscaler), subresource="scale")
         except StatusError as error:
             text = f"New size: {wanted}; reason: {reason}; error: {_words(error)}"
             self._events.event(autoscaler, "Warning", "FailedRescale", text)
             why = f"the HPA controller was unable to update the target scale: {_words(error)}"
             said.append(Said("AbleToScale", "False", "FailedUpdateScale", why))
             return False
+        self._record_scale(autoscaler, scale, written, reason)
         why = f"the HPA controller was able to update the target scale to {wanted}"
         said.append(Said("AbleToScale", "True", "SucceededRescale", why))
         self._events.event(autoscaler, "Normal", "SuccessfulRescale", f"New size: {wanted}; reason: {reason}")
         return True
+
+    def _record_scale(self, autoscaler: Object, before: Object, written: Object, reason: str) -> None:
+        """The target was written with this resourceVersion: the story joins the two by it."""
+        facts: ScaleDecided = {
+            **owner_facts({"kind": HORIZONTALPODAUTOSCALERS.kind, **autoscaler}),
+            "step": "scaling",
+            "revision": "",
+            "ofKind": autoscaler["spec"]["scaleTargetRef"].get("kind", ""),
+            "name": name_of(written),
+            "uid": uid_of(written),
+            "generation": 0,
+            "resourceVersion": resource_version_of(written),
+            "from": before["spec"].get("replicas", 0),
+            "to": written["spec"].get("replicas", 0),
+            "why": reason,
+        }
+        self._recorder.record(kinds.SCALE_DECIDED, rule=RULE, facts=facts)
 
     # -- metrics -----------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from lastcall.world.world import World
 
 class FirstAutoscaler:
     def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
-        self._world, self._client, self._informers = world, client, informers
+        self._world, self._client, self._informers, self._recorder = world, client, informers, recorder
         self._needed = asyncio.Event()
         informers.get(HORIZONTALPODAUTOSCALERS).add_handler(lambda autoscaler: self._needed.set())
 
@@ -23,5 +23,5 @@ class FirstAutoscaler:
         # late: most clusters have none
         from lastcall.kube.controllers.podautoscaler.controller import PodAutoscalerController
 
-        controller = PodAutoscalerController(self._world, self._client, self._informers)
+        controller = PodAutoscalerController(self._world, self._client, self._informers, self._recorder)
         await crash_guard.keep_running(COMPONENT, controller.run, self._world.clock)

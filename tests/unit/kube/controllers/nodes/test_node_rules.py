@@ -2,8 +2,8 @@
 
 import pytest
 
+from lastcall.kube.api.taints import first_untolerated, seconds_tolerated, taint_text
 from lastcall.kube.controllers.nodes.health import NodeHealth, examine, no_schedule_taints, swapped, zone_of
-from lastcall.kube.controllers.nodes.taints import first_untolerated, seconds_tolerated, taint_text
 from lastcall.kube.controllers.nodes.ttl import step_for
 from lastcall.kube.controllers.nodes.zones import TaintQueue, Zones, zone_state
 

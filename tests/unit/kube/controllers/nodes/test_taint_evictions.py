@@ -279,15 +279,15 @@ def test_a_taint_that_is_gone_when_the_pod_is_deleted_is_not_named() -> None:
 
 
 def test_a_bug_in_one_deletion_is_a_fault_and_the_pod_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    rule = taint_eviction.first_untolerated
+    rule = taint_eviction.why_evicted
     failures = [ValueError("a bug")]
 
-    def fails(tolerations: Any, taints: Any) -> Any:
+    def fails(*given: Any) -> Any:
         if failures:
             raise failures.pop()
-        return rule(tolerations, taints)
+        return rule(*given)
 
-    monkeypatch.setattr(taint_eviction, "first_untolerated", fails)
+    monkeypatch.setattr(taint_eviction, "why_evicted", fails)
 
     async def test(cluster: Cluster) -> None:
         cluster.api.put(NODES, node(TAINT))

@@ -22,6 +22,7 @@ from lastcall.kube.client.api import ListResult
 from lastcall.kube.controllers.informers import Informers
 from lastcall.kube.controllers.podautoscaler.controller import PodAutoscalerController, _shown, _tolerances
 from lastcall.kube.controllers.podautoscaler.replicas import Tolerances
+from lastcall.records.memory import MemoryRecorder
 from lastcall.world.clock import rfc3339_now
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
@@ -102,7 +103,7 @@ def run(prepare: Callable[[API], Object], test: Callable[[World, API], Awaitable
         api.put(PODS, pod("other", {"app": "other"}))
         api.put(HORIZONTALPODAUTOSCALERS, prepare(api))
         informers = Informers(world, api)
-        controller = PodAutoscalerController(world, api, informers)
+        controller = PodAutoscalerController(world, api, informers, MemoryRecorder("hpa", world.clock))
         async with Tasks() as tasks:
             informers.spawn(tasks)
             tasks.spawn(controller.run(), name="controller")

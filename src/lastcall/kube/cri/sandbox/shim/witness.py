@@ -91,6 +91,8 @@ class Witness:
         self._looks = 0
         self._looked = self._detailed = 0
         self._first = self._last = Counters()
+        self._before: list[Socket] = []
+        """Who listened in the Pod right before the signal."""
         self._listening: dict[int, Socket] = {}
         self._open: list[Socket] = []
         self._family = Family(watched.loop, watched.pid, lambda end: watched.record(kinds.CHILD_ENDED, end, "observed"))
@@ -102,7 +104,8 @@ class Witness:
         self._timer: Timer | None = None
 
     def before_signal(self, number: int) -> None:
-        """The counters, while there is time, and whose parent PID 1 is: it adopts whom the signal makes an orphan."""
+        """The counters and who listens, while there is time, and whose parent PID 1 is: it adopts whom the signal makes
+        an orphan. A program may close its listener before the first look."""
         self._signal = signal_name(number)
         self._children = procfs.children(self._watched.pid)
         if self._watched.network is not None:
@@ -111,6 +114,8 @@ class Witness:
                 if sockets.any:
                     self._sockets = sockets
                     self._first = self._last = sockets.count(unread=True)
+                    sockets.keep(open_diag_in(*self._watched.network))
+                    self._before = sockets.listeners()
                 else:
                     sockets.close()
         self._signalled = self._looked = time.monotonic_ns()
@@ -194,19 +199,24 @@ class Witness:
 
     def _first_look_at_sockets(self) -> None:
         sockets, watched = self._sockets, self._watched
-        if sockets is None or watched.network is None:
+        if sockets is None:
             return
-        sockets.keep(open_diag_in(*watched.network))
         self._shared = not watched.alone()
-        self._listening = {each.inode: each for each in self._of_this_container(sockets.listeners())}
-        if self._listening or self._first.established:
+        there = sockets.listeners()
+        self._listening = {each.inode: each for each in self._of_this_container(there)}
+        closed: list[Socket] = []
+        if not self._shared and not procfs.exiting(watched.pid):
+            closed = [each for each in self._before if each.inode not in self._listening]
+        if self._listening or closed or self._first.established:
             facts: SocketsAtStop = {
                 "signal": self._signal,
-                "listeners": facts_of(list(self._listening.values())[:_MOST_TOLD]),
+                "listeners": facts_of([*closed, *self._listening.values()][:_MOST_TOLD]),
                 "connections": self._first.established,
                 "scope": self._scope,
             }
             watched.record(kinds.SOCKETS_AT_STOP, facts, "observed")
+        for each in closed:
+            self._tell_closed(each, self._signalled)
 
     @property
     def _scope(self) -> Literal["container", "pod"]:
@@ -237,12 +247,7 @@ class Witness:
                     self._listening[inode] = there[inode]
                 else:
                     del self._listening[inode]
-                    closed: ListenerClosed = {
-                        "address": listener.address,
-                        "port": listener.port,
-                        **self._between(before),
-                    }
-                    self._watched.record(kinds.LISTENER_CLOSED, closed, "observed")
+                    self._tell_closed(listener, before)
         if self._last.established and details:
             changed = self._last.established != last.established
             if changed or (self._looked - self._detailed) / 1e9 >= _DETAIL_SECONDS:
@@ -256,6 +261,11 @@ class Witness:
                 self._watched.record(kinds.CONNECTIONS_CLOSED, drained, "observed")
 
     # -- telling -----------------------------------------------------------------------------------------------------
+
+    def _tell_closed(self, listener: Socket, before: int) -> None:
+        """It was there at the look `before`, and is not any more."""
+        closed: ListenerClosed = {"address": listener.address, "port": listener.port, **self._between(before)}
+        self._watched.record(kinds.LISTENER_CLOSED, closed, "observed")
 
     def _between(self, before: int) -> BetweenLooks:
         """It happened between two looks: `notBefore` and `seconds` after the signal."""

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from lastcall.kube.cri.sandbox.shim import dispositions, procfs
+from lastcall.kube.cri.sandbox.shim import witness as witness_module
 from lastcall.kube.cri.sandbox.shim.loop import Timer
+from lastcall.kube.cri.sandbox.shim.sockets import LISTEN, Counters, Socket
 from lastcall.kube.cri.sandbox.shim.witness import Watched, Witness
 
 
@@ -153,3 +155,60 @@ def test_whom_pid_1_adopts_after_the_signal_was_not_its_child(monkeypatch: pytes
     witness.after_signal()
     witness.after_exit(killed=False)
     assert [each["child"] for each in records[-1]["processes"]] == [child]
+
+
+class Listening:
+    """Sockets of a namespace in which nothing happens but what the test does to `ports`."""
+
+    any = True
+
+    def __init__(self, ports: list[int]) -> None:
+        self.ports = ports
+
+    def keep(self, diag: object) -> None:
+        pass
+
+    def count(self, *, unread: bool = False) -> Counters:
+        return Counters(in_use=len(self.ports))
+
+    def listeners(self) -> list[Socket]:
+        return [Socket(LISTEN, "0.0.0.0", port, 0, port) for port in self.ports]
+
+    def connections(self) -> list[Socket]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("alone", "exiting", "told"),
+    [
+        (True, False, [("SocketsAtStop", [8080, 9090]), ("ListenerClosed", 8080)]),
+        (False, False, []),
+        (True, True, [("SocketsAtStop", [9090])]),
+    ],
+)
+def test_a_listener_that_closes_before_the_first_look_was_there_at_the_signal(
+    monkeypatch: pytest.MonkeyPatch, alone: bool, exiting: bool, told: list[tuple[str, object]]
+) -> None:
+    """Of several containers nobody knows whose it was, and what ends with PID 1 the kernel closes."""
+    kernel, sockets = Kernel(monkeypatch), Listening([8080, 9090])
+    monkeypatch.setattr(witness_module, "Sockets", lambda pid: sockets)
+    monkeypatch.setattr(witness_module, "open_diag_in", lambda network, own: None)
+    monkeypatch.setattr(procfs, "socket_inodes", lambda pids: set())
+    records: list[tuple[str, object]] = []
+
+    def record(kind: str, facts: dict[str, Any], evidence: str) -> None:
+        if kind == "SocketsAtStop":
+            records.append((kind, [each["port"] for each in facts["listeners"]]))
+        elif kind == "ListenerClosed":
+            assert facts["notBefore"] == 0.0 < facts["seconds"]
+            records.append((kind, facts["port"]))
+
+    witness = Witness(Watched(Clockwork(), 1, (3, 4), lambda: alone, record))  # type: ignore[arg-type]
+    witness.before_signal(signal.SIGTERM)
+    sockets.ports.remove(8080)
+    kernel.exiting = exiting
+    witness.after_signal()
+    assert records == told

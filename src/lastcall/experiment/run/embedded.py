@@ -1,0 +1,167 @@
+"""A run on a cluster of our own: its owners are deleted as `kubectl delete -f` does, and its rings tell the ends."""
+
+# check: observes because it sent the DELETE
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from lastcall.endings import Ending, build_endings, pod_facts, wait_of
+from lastcall.errors import LastcallError, WorldError
+from lastcall.experiment import embedded
+from lastcall.experiment.reasons.object_events import webhooks_of
+from lastcall.experiment.reasons.pod_watch import FollowedPod
+from lastcall.experiment.reasons.webhooks import fixes_of_webhook
+from lastcall.experiment.run.workspace import Run, RunWorkspace, longest_grace
+from lastcall.experiment.there import delete_if_there
+from lastcall.kube.api import (
+    PODS,
+    FeatureGates,
+    Object,
+    Resource,
+    StatusError,
+    dropped_fields,
+    name_of,
+)
+from lastcall.kube.client import ConnectionLost
+from lastcall.manifests import Applied, Manifest, apply_manifests, with_grace
+from lastcall.records import kinds
+from lastcall.records.record import Record, Recorder
+from lastcall.world.clock import monotonic
+from lastcall.world.clock import now as wall_time
+
+if TYPE_CHECKING:
+    from lastcall.records.definitions.client import DeleteSent
+
+KILL_MARGIN_SECONDS = 5.0
+"""How much longer than its grace period a force-deleted Pod's containers are followed."""
+
+
+class Cluster(embedded.Cluster, Protocol):
+    """What a run needs of `lastcall.kube.cluster.embedded.Running`."""
+
+    def recorder(self, actor: str) -> Recorder: ...
+    def kubeconfig_path(self) -> str: ...
+    def stop(self) -> None: ...
+
+
+@dataclass(slots=True)
+class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
+    """Of Pods of the manifests each is deleted, of owners the owner, with every Pod that it has then."""
+
+    cluster: Cluster
+
+    def recorder(self) -> Recorder:
+        return self.cluster.recorder("client")
+
+    async def drain(self) -> None:
+        await self.cluster.drain_records(0.05)
+
+    async def prepare(self, now: Run) -> tuple[list[Applied], str]:
+        # late: 1.0 ms of `demo`
+        from lastcall.experiment.not_simulated import of_manifests  # while the cluster starts
+
+        def heard(record: Record) -> None:
+            self.records.append(record)
+            now.live.record(record)
+
+        await self.start(heard)
+        now.note(f"Kubernetes {now.options.kubernetes_version} is up, its node is Ready")
+        version = (await self.client.list(PODS)).resource_version
+        manifests = [replace(m, obj=with_grace(m.resource, m.obj, now.options.grace)) for m in now.manifests]
+        applied, notes = await self._apply(now, manifests)
+        kept = (each.told for each in of_manifests(manifests))
+        for note in [*notes, *_dropped(now, manifests), *kept]:
+            now.note(note)
+        return applied, version
+
+    async def _apply(self, now: Run, manifests: Sequence[Manifest]) -> tuple[list[Applied], list[str]]:
+        try:
+            return await apply_manifests(self.client, now.clock, manifests)
+        except LastcallError as error:
+            webhooks = await webhooks_of(self.client, [{"message": str(error)}])
+            fixes = [f"  fix: {each}" for each in fixes_of_webhook(str(error), {}, webhooks)]
+            if not fixes:
+                raise
+            raise type(error)("\n".join([str(error), *fixes])) from error
+
+    def is_left_out(self, pod: FollowedPod) -> bool:
+        return pod.gone and bool(pod.owner_uid)
+
+    async def disturb(self, now: Run) -> None:
+        """DELETE the owners, then all Pods of the manifests at the same time; what went meanwhile is not an error."""
+        recorder, grace = self.recorder(), now.options.grace
+        facts: DeleteSent = {"gracePeriodSeconds": grace}
+
+        async def delete_pod(pod: FollowedPod) -> str:
+            recorder.record(kinds.DELETE_SENT, pod_uid=pod.uid, facts=facts)
+            return await self._delete(PODS, pod.obj, pod.key, grace, None)
+
+        refused = []
+        for owner in now.owners.owners.values():
+            refused.append(await self._delete(owner.resource, owner.obj, owner.what, grace, "Background"))
+        own = [pod for pod in now.pods.pods.values() if not pod.owner_uid]
+        deletes = [now.tasks.spawn(delete_pod(pod), name=f"DELETE {pod.key}") for pod in own]
+        refused += [await each for each in deletes]
+        if any(refused):
+            raise WorldError("\n".join(error for error in refused if error))
+
+    async def _delete(self, resource: Resource, obj: Object, what: str, grace: int | None, policy: str | None) -> str:
+        """Return why it was not deleted; "" where it was, or is gone."""
+        try:
+            await delete_if_there(self.client, resource, obj, grace=grace, policy=policy)
+        except StatusError as error:
+            return f"{what}: the API server refuses the DELETE: {error.message}"
+        except ConnectionLost as error:
+            return f"{what}: the DELETE got no answer: {error}"
+        return ""
+
+    async def follow(self, now: Run) -> None:
+        longest = longest_grace((pod.obj for pod in now.chosen()), now.options.grace)
+        limit = longest * 2 + now.options.timeout
+        if not await now.pods.wait(lambda all_: all(pod.gone for pod in all_), limit):
+            await self.drain()
+            raise WorldError("\n".join(_still_there(now, limit)))
+        await self.drain()
+        # A forced deletion does not wait for the node: the containers may outlive the object.
+        deadline = monotonic(now.clock) + longest + KILL_MARGIN_SECONDS
+        while self._someone_runs(now) and monotonic(now.clock) < deadline:
+            await self.drain()
+
+    def _someone_runs(self, now: Run) -> bool:
+        return any(c.started and c.exit.at is None for ending in self.stories(now) for c in ending.containers)
+
+    def stories(self, now: Run) -> list[Ending]:
+        pods = [pod_facts(pod.obj) for pod in now.chosen()]
+        return build_endings(self.records, pods, kubernetes_version=now.options.kubernetes_version)
+
+
+def _dropped(now: Run, manifests: Sequence[Manifest]) -> list[str]:
+    """Fields that this version does not know, or has switched off, and so leaves out without a word."""
+    version = now.options.kubernetes_version
+    gates = FeatureGates(version, now.options.cluster.feature_gates)
+    return [
+        f"Kubernetes {version} drops {path} of {manifest.obj['kind']} {name_of(manifest.obj)}: this version does "
+        f"not know the field"
+        for manifest in manifests
+        for path in dropped_fields(manifest.resource, manifest.obj, gates)
+    ]
+
+
+def _still_there(now: Run, limit: float) -> list[str]:
+    """What has not gone, and what holds it."""
+    lines = []
+    for pod in now.chosen():
+        if not pod.gone:
+            lines += [f"{pod.key} is still there {limit:g} s after the DELETE"]
+            lines += _held_by(pod.obj, "Pod", wall_time(now.clock))
+    for owner in now.owners.owners.values():
+        if not owner.gone and (held := _held_by(owner.obj, owner.resource.kind, wall_time(now.clock))):
+            lines += [f"{owner.what} is still there", *held]
+    return lines
+
+
+def _held_by(obj: Object, kind: str, at: datetime) -> list[str]:
+    wait = wait_of(obj, kind, now=at)
+    return [f"  {line.strip()}" for line in wait.lines] if wait else []
