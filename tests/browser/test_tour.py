@@ -110,7 +110,7 @@ async def test_a_learner_writes_another_manifest_and_hears_why_it_is_refused(ser
     await seen(page, "document.querySelector('#manifest')")
     await write(page, "#manifest", "kind: Secret")
     await page.eval("document.querySelector('#start').click()")
-    await seen(page, "/Secret is none of them/.test(document.querySelector('article .error ~ *, article').innerText)")
+    await seen(page, "/not Secret/.test(document.querySelector('article .error ~ *, article').innerText)")
     page.errors.clear()  # the one that was refused
     await go_to_level(page, "pid1")
     await go_to_level(page, "kill")

@@ -39,5 +39,4 @@ def look_for_leftovers(asked: ContextOptions, output: str) -> int:
 
 async def _look(asked: ContextOptions) -> tuple[str, str, Leftovers]:
     async with reached(asked, note) as cluster:
-        version = cluster.version.removeprefix("v")
-        return cluster.context, version, await find_leftovers(cluster.client, "", cluster.namespace)
+        return cluster.context, cluster.minor_version, await find_leftovers(cluster.client, "", cluster.namespace)

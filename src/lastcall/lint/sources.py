@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from lastcall.errors import UserError
 from lastcall.kube.api import resource_for
@@ -16,7 +16,6 @@ from lastcall.lint.suppressions import comments_of
 from lastcall.manifests import (
     KUSTOMIZATIONS,
     STDIN,
-    Chart,
     Document,
     Place,
     Reader,
@@ -24,12 +23,14 @@ from lastcall.manifests import (
     items_of,
     kustomized,
     read_documents,
-    rendered,
     template_in,
     texts,
     told_name,
     with_namespace,
 )
+
+if TYPE_CHECKING:
+    from lastcall.manifests import Chart
 
 
 @dataclass(slots=True)
@@ -45,7 +46,7 @@ class Read:
 def read(
     sources: Sequence[str],
     kustomizations: Sequence[str] = (),
-    chart: Chart | None = None,
+    chart: "Chart | None" = None,
     stdin: TextIO | None = None,
     *,
     recursive: bool = False,
@@ -61,6 +62,9 @@ def read(
     for directory in dict.fromkeys(kustomizations):
         result.texts[told_name(directory)] = kustomized(directory)
     if chart is not None:
+        # late: only with a chart
+        from lastcall.manifests import rendered
+
         result.texts[chart.name] = rendered(chart)
     if reader.problems:
         raise UserError("\n".join(reader.problems))

@@ -20,7 +20,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.endings import Ending as Story
-    from lastcall.experiment.existing.connection import Reached
+    from lastcall.experiment.existing import Reached
     from lastcall.testing.ending import Ending
 
 __tracebackhide__ = True  # pytest shows the caller's line
@@ -89,7 +89,7 @@ class ContextLink:
 
     @property
     def kubernetes_version(self) -> str:
-        return ".".join(self._cluster.version.removeprefix("v").split(".")[:2])
+        return self._cluster.minor_version
 
     @property
     def client(self) -> HTTPClient:

@@ -17,13 +17,12 @@ docs/any-cluster.md.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.endings import Ending, PodFacts
 from lastcall.kube.api import EVENTS, PODS, StatusError
 from lastcall.kube.client import Client
 from lastcall.records.record import Record
-from lastcall.trace.auditing.applying import AuditTrail
-from lastcall.trace.auditing.index import AuditIndex
 from lastcall.trace.following.around import RelatedObjects
 from lastcall.trace.following.events import EventIndex
 from lastcall.trace.following.lives import Handlers, Listeners, NodeSide, PodTracker
@@ -40,6 +39,9 @@ from lastcall.trace.stamps import SECOND
 from lastcall.trace.story import StoryContext, build_story
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.trace.auditing.index import AuditIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Follower:
         on_note: Callable[[str], None] | None = None,
         node_side: NodeSide | None = None,
         on_object: OnObject | None = None,
-        audit: AuditIndex | None = None,
+        audit: "AuditIndex | None" = None,
     ) -> None:
         """`on_record` hears of every record when it is made, `on_begin` of a Pod whose end begins, before its first
         record; `on_note` of what somebody who waits should know: a gap, a right that is missing. `node_side` hears of
@@ -88,6 +90,9 @@ class Follower:
         self._options = options
         self._shared = shared = SharedState(world or World(), on_record or (lambda record: None))
         if audit is not None:
+            # late: only with an audit log
+            from lastcall.trace.auditing.applying import AuditTrail
+
             shared.audit = AuditTrail(audit, shared.clocks)
             shared.audit_wait_ns = int(options.audit_wait * SECOND)
         note = on_note or (lambda text: None)

@@ -11,7 +11,6 @@ from lastcall.kube.api import name_of, namespace_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace import pods
-from lastcall.trace.auditing.applying import AuditTrail
 from lastcall.trace.decisions import DecisionContext, find_decision, find_eviction
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.events import PodEvent
@@ -25,6 +24,7 @@ from lastcall.trace.unknown import unknown
 if TYPE_CHECKING:
     from lastcall.records.definitions.client import NotShown
     from lastcall.records.definitions.kubelet_end import TerminationObserved
+    from lastcall.trace.auditing.applying import AuditTrail
 
 _ALWAYS = ("events", "endpointslices")
 """What is missed in every story where it may not be read; the others only where nobody knows who decided."""
@@ -38,7 +38,7 @@ class StoryContext:
     events: Sequence[PodEvent]
     missing: Sequence[MissingRight]
     pod_name: Callable[[str], str]
-    audit: AuditTrail | None = None
+    audit: "AuditTrail | None" = None
 
 
 def build_story(timeline: PodTimeline, now: Moment, around: StoryContext, *, kubernetes_version: str) -> Ending:

@@ -141,7 +141,8 @@ def controller(kubeconfig: str) -> Iterator[None]:
 def manifests(place: Place, kubeconfig: str) -> str:
     """The example with a Boat in the place of its Deployment; two Rafts that are no workloads."""
     text = place.kubectl(kubeconfig, "create", "--dry-run=client", "-f", str(EXAMPLE), "-o", "json")
-    decoder, items = json.JSONDecoder(), []
+    decoder = json.JSONDecoder()
+    items: list[dict[str, Any]] = []
     while text := text.strip():
         item, end = decoder.raw_decode(text)
         items, text = [*items, *item.get("items", [item])], text[end:]

@@ -1,3 +1,4 @@
+from .connection import Reached as Reached
 from .connection import reached as reached
 from .copy import Taking as Taking
 from .copy import parsed_workload as parsed_workload

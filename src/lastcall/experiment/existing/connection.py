@@ -28,6 +28,11 @@ class Reached:
     """What the client was made of; None where its errors are not to be explained."""
 
     @property
+    def minor_version(self) -> str:
+        """`1.36`, as documents have it; "" if the API server does not say."""
+        return ".".join(self.version.removeprefix("v").split(".")[:2])
+
+    @property
     def where(self) -> str:
         return f"context {self.context!r}"
 

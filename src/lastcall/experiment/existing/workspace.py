@@ -107,7 +107,7 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
     _direct: bool = False
 
     def about(self, now: Experiment) -> AboutCluster:
-        return about_cluster(self.cluster.version.removeprefix("v"), context=self.cluster.context)
+        return about_cluster(self.cluster.minor_version, context=self.cluster.context)
 
     # -- to what is agreed --------------------------------------------------------------------------------------------
 

@@ -2,15 +2,17 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lastcall.records.record import Record
-from lastcall.trace.auditing.applying import AuditTrail
 from lastcall.trace.ledger import ClusterState
 from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.stamps import Clocks
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.trace.auditing.applying import AuditTrail
 
 T = TypeVar("T")
 

@@ -129,7 +129,7 @@ def test_nothing_is_predicted_before_a_pod_has_ended_and_only_the_latest_answer_
 def test_another_run_is_asked_for_only_when_none_goes_on() -> None:
     shown, _, again = room()
     shown.told(STATE)
-    with pytest.raises(LookupError, match="an experiment runs"):
+    with pytest.raises(LookupError, match="an experiment is running"):
         shown.run_again({"sleep": 3})
     shown.told({**STATE, "idle": True})
     with pytest.raises(ValueError, match="no patch"):
