@@ -20,7 +20,7 @@ class Spot(NamedTuple):
 
     @property
     def of(self) -> str:
-        """The template in brackets, for texts."""
+        """Return the template in brackets, for texts."""
         return f" ({self.template})" if self.template else ""
 
 

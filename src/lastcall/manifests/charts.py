@@ -34,19 +34,19 @@ class Chart:
 
     @property
     def name(self) -> str:
-        """What takes the place of a file name in messages."""
+        """Return what takes the place of a file name in messages."""
         return f"<helm template {self.path}>"
 
     @property
     def arguments(self) -> list[str]:
-        """What helm is given."""
+        """Return what helm is given."""
         given = [word for each in self.values for word in ("-f", each)]
         given += [word for each in self.sets for word in ("--set", each)]
         return ["template", self.release, self.path, "--namespace", self.namespace, "--include-crds", *given]
 
 
 def is_chart(path: str) -> bool:
-    """Whether a path is a chart: a directory with a Chart.yaml, or a package."""
+    """Return whether a path is a chart: a directory with a Chart.yaml, or a package."""
     if os.path.isdir(path):
         return os.path.isfile(os.path.join(path, "Chart.yaml"))
     return path.endswith(PACKAGE) and os.path.isfile(path)

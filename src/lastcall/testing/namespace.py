@@ -51,12 +51,12 @@ class AsyncNamespace:
 
     @property
     def kubeconfig(self) -> str:
-        """The path of the cluster's kubeconfig (0600). Raises UserError for an existing cluster."""
+        """Return the path of the cluster's kubeconfig (0600). Raises UserError for an existing cluster."""
         return self._link.kubeconfig
 
     @property
     def server(self) -> str:
-        """Where its API server is: `https://127.0.0.1:<port>`."""
+        """Return where its API server is: `https://127.0.0.1:<port>`."""
         return self._link.server
 
     @property

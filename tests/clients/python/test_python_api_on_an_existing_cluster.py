@@ -79,8 +79,8 @@ def test_what_was_applied_can_be_applied_again(prod):
 def test_what_is_there_is_neither_changed_nor_deleted(prod):
     for manifests, why in (
         ([service("web")], "Service shop/web exists"),
-        ([pod("web", POLITE)], "Service web, which is there, would send requests to"),
-        ([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}}], "belongs to the whole cluster"),
+        ([pod("web", POLITE)], "Service web, which already exists, would send requests to"),
+        ([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}}], "it is cluster-scoped"),
         ([{**service("new"), "metadata": {"name": "new", "namespace": "default"}}], "its namespace is default"),
     ):
         with pytest.raises(lastcall.UserError, match=why):

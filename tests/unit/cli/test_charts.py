@@ -123,7 +123,7 @@ def test_run_reads_a_chart_and_lists_its_hooks(helm: Helm) -> None:
     loaded = load_manifests((), chart=Chart(SHOP), note=notes.append)
     assert [each.resource.kind for each in loaded] == ["PodDisruptionBudget", "Deployment"]
     place = f"<helm template {SHOP}>:31 (shop/templates/migrate.yaml)"
-    assert notes == [f"left out, hooks that Helm runs at these events: Job r1-migrate (pre-upgrade; {place})"]
+    assert notes == [f"skipped, because Helm runs them as hooks: Job r1-migrate (pre-upgrade; {place})"]
 
 
 @pytest.mark.parametrize("command", [run, rollout])

@@ -166,7 +166,10 @@ def test_bad_input_is_status_2():
     assert "No such file" in said_of(2, "missing.yaml")
     assert "no object in" in said_of(2, written("# nothing\n", "empty.yaml"))
     assert typed().exit_code == 2
-    assert "stdin and the sources of a kustomization cannot be changed" in typed("-", "--fix", stdin=GOOD).stderr
+    assert (
+        "it cannot change stdin, a chart's templates, or the sources of a kustomization"
+        in typed("-", "--fix", stdin=GOOD).stderr
+    )
     Path("latin.yaml").write_bytes(b"a: \xe9\n")
     assert "not UTF-8 text" in said_of(2, "latin.yaml")
 

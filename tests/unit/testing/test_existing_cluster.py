@@ -99,10 +99,10 @@ def test_a_field_that_the_second_apply_leaves_out_goes(on_a_cluster: Callable[[T
     ("applied", "why"),
     [
         ([{**MAP, "metadata": {"name": "theirs"}}], "ConfigMap shop/theirs exists, .*: give it another name"),
-        ([POD], "Service theirs, which is there, would send requests to Pods"),
-        ([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}}], "belongs to the whole cluster"),
+        ([POD], "Service theirs, which already exists, would send requests to Pods"),
+        ([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}}], "it is cluster-scoped"),
         ([{**MAP, "metadata": {"name": "a", "namespace": "default"}}], "its namespace is default"),
-        ([{**MAP, "metadata": {"generateName": "a-"}}], "it needs a name"),
+        ([{**MAP, "metadata": {"generateName": "a-"}}], "it needs a fixed name"),
         ([{"apiVersion": "example.com/v1", "kind": "Boat", "metadata": {"name": "a"}}], "removes only what it knows"),
     ],
 )

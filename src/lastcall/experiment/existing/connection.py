@@ -29,7 +29,7 @@ class Reached:
 
     @property
     def minor_version(self) -> str:
-        """`1.36`, as documents have it; "" if the API server does not say."""
+        """Return `1.36`, as documents have it; "" if the API server does not say."""
         return ".".join(self.version.removeprefix("v").split(".")[:2])
 
     @property

@@ -58,7 +58,7 @@ def parsed_workload(asked: str) -> tuple[Resource, str]:
     kind, name = split_workload(asked)
     resource = resource_of(kind)
     if resource is None and "." not in kind:
-        raise not_a_workload(asked, f"with {KINDS} for KIND")
+        raise not_a_workload(asked, KINDS)
     if resource is None:
         raise UserError(
             f"{asked!r} cannot be copied to a cluster of lastcall, which has no controller for a {kind}\n"

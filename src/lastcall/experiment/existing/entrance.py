@@ -46,7 +46,7 @@ def of_inside(service: Object, port: Object) -> Entrance:
 
 
 def of_service(service: Object, port: Object, nodes: Sequence[Object]) -> Entrance:
-    """The load balancer's address, else a port of a node. Raises UserError where there is neither."""
+    """Return the load balancer's address, else a port of a node. Raises UserError where there is neither."""
     host = f"{name_of(service)}.{service['metadata']['namespace']}.svc.cluster.local"
     for each in ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
         if address := each.get("ip") or each.get("hostname"):

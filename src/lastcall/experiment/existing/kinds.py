@@ -12,16 +12,16 @@ KINDS = ", ".join(each.kind.lower() for each in WORKLOADS)
 
 
 def split_workload(asked: str) -> tuple[str, str]:
-    """`deployment/web` as its two words. Raises UserError."""
+    """Split `deployment/web` into its two words. Raises UserError."""
     kind, _, name = asked.partition("/")
     if not kind or not name or "/" in name:
-        raise not_a_workload(asked, f"with {KINDS} or KIND.GROUP for KIND")
+        raise not_a_workload(asked, f"{KINDS}, or KIND.GROUP")
     return kind, name
 
 
 def not_a_workload(asked: str, kinds: str) -> UserError:
     """Return the error for a word that names no workload."""
-    return UserError(f"{asked!r} is not a workload: write KIND/NAME, {kinds}, as in deployment/web")
+    return UserError(f"{asked!r} is not a workload: write KIND/NAME, such as deployment/web; KIND is {kinds}")
 
 
 async def find_kind(cluster: Reached, asked: str) -> tuple[Resource, str]:

@@ -90,7 +90,7 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
         return pod.gone and bool(pod.owner_uid)
 
     async def disturb(self, now: Run) -> None:
-        """DELETE the owners, then all Pods of the manifests at the same time; what went meanwhile is not an error."""
+        """Delete the owners, then all Pods of the manifests at the same time; what went meanwhile is not an error."""
         recorder, grace = self.recorder(), now.options.grace
         facts: DeleteSent = {"gracePeriodSeconds": grace}
 

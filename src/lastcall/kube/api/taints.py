@@ -23,7 +23,7 @@ def no_execute_taints(node: AnyObject | None) -> list[Taint]:
 
 
 def seconds_tolerated(tolerations: Sequence[AnyObject], taints: Sequence[AnyObject]) -> float | None:
-    """How long the Pod may stay: 0.0 when a taint is not tolerated at all, None when it may stay forever.
+    """Return how long the Pod may stay, in seconds: 0.0 if a taint is not tolerated at all, None for ever.
 
     Otherwise the least tolerationSeconds of the tolerations that match a taint.
     """
