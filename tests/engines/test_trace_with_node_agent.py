@@ -130,6 +130,23 @@ def test_an_agent_makes_observed_what_the_api_does_not_tell_and_leaves_nothing(t
 
 
 @needs_kubectl
+def test_a_run_on_the_cluster_has_agents_before_it_ends_its_pods(there: There) -> None:
+    manifest = there.place.home / "tmp" / "deaf.json"
+    manifest.write_text(json.dumps(pod("deaf", container("app", DEAF), grace=2)))
+    manifest.chmod(0o644)
+    (context,) = (each["name"] for each in json.loads(there.kubectl("config", "view", "-o", "json"))["contexts"])
+    where = ("--kubeconfig", there.kubeconfig, "--context", context, f"--yes={context}")
+    result = there.place.run("run", str(manifest), *where, "-o", "json", *AGENT, timeout=120)
+    manifest.unlink()
+    assert result.status == 3, result.err
+    (story,) = json.loads(result.out)["pods"]
+    seen = by_kind(story)
+    assert (seen["ProcessExited"], seen["ProcessSignalState"]) == ("observed", "observed")
+    assert "run an agent, which reads the node, on each node of these Pods" in result.err
+    eventually(lambda: not there.agents(), "no Job and no Pod of an agent is left")
+
+
+@needs_kubectl
 def test_an_agent_whose_client_was_killed_ends_by_itself_and_is_removed(there: There, tmp_path: Path) -> None:
     there.deaf("stays")
     command = there.place.command("trace", "--kubeconfig", there.kubeconfig, "--node-agent")

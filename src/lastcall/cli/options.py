@@ -253,7 +253,7 @@ def _manifest_decorators(metavar: str) -> list[Callable[[Any], Any]]:
             "filenames",
             metavar=metavar,
             multiple=True,
-            help="A file, a directory, or - for stdin, as kubectl takes it; beside a chart a file of values, as helm "
+            help="A file, a directory, or - for stdin, as kubectl takes it; with a chart, a values file, as helm "
             "takes it. May be given several times.",
         ),
         click.option(

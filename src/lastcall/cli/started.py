@@ -56,17 +56,11 @@ def started(start: Callable[[], C]) -> Iterator[tuple[C, Interrupts]]:
             raise start_failure(error) from error
 
 
-class Kept(Protocol):
-    """A cluster that somebody may look at."""
-
-    def kubeconfig_path(self) -> str: ...
-
-
-async def stay(place: "Workspace", cluster: Kept, say: Callable[[str], None], interrupts: Interrupts) -> None:
+async def stay(place: "Workspace", kubeconfig: str, say: Callable[[str], None], interrupts: Interrupts) -> None:
     """Say how to reach the cluster, and return at the first signal, which is the way to end it and no error.
 
     Raises WorldError when a process of the cluster dies."""
-    say(f"The cluster stays up until Ctrl-C: kubectl --kubeconfig {cluster.kubeconfig_path()} get pods -A")
+    say(f"The cluster stays up until Ctrl-C: kubectl --kubeconfig {kubeconfig} get pods -A")
     task = asyncio.current_task()
     assert task is not None
     with suppress(asyncio.CancelledError):

@@ -49,8 +49,8 @@ class EmbeddedCluster(Workspace):
         await self.cluster.wait_node_ready()
 
     def _process_died(self, role: str, pid: int, exit_code: int | None, number: int | None) -> None:
-        """Note the first death. A process that nobody waits for is none."""
-        if role == "orphan" or self.death:
+        """Note the first death. A process that nobody waits for is none, nor is a load generator that is done."""
+        if role == "orphan" or (role == "load" and exit_code == 0) or self.death:
             return
         how = f"was killed by {signal_name(number)}" if number else f"exited with {exit_code}"
         how = self.cluster.why_it_hung(role) or how

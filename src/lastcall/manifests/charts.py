@@ -34,19 +34,19 @@ class Chart:
 
     @property
     def name(self) -> str:
-        """Return what takes the place of a file name in messages."""
+        """Return what messages say instead of a file name."""
         return f"<helm template {self.path}>"
 
     @property
     def arguments(self) -> list[str]:
-        """Return what helm is given."""
+        """Return the arguments for helm."""
         given = [word for each in self.values for word in ("-f", each)]
         given += [word for each in self.sets for word in ("--set", each)]
         return ["template", self.release, self.path, "--namespace", self.namespace, "--include-crds", *given]
 
 
 def is_chart(path: str) -> bool:
-    """Return whether a path is a chart: a directory with a Chart.yaml, or a package."""
+    """Return True if a path is a chart: a directory with a Chart.yaml, or a package."""
     if os.path.isdir(path):
         return os.path.isfile(os.path.join(path, "Chart.yaml"))
     return path.endswith(PACKAGE) and os.path.isfile(path)

@@ -407,3 +407,25 @@ def test_a_rollout_ends_at_once_when_a_process_of_its_cluster_dies(phase: str) -
     text, seconds = run_virtual(main)
     assert text == "the cluster's control-plane (pid 7 inside the cluster) was killed by SIGKILL"
     assert seconds < 1.0
+
+
+def test_the_end_of_a_load_generator_that_has_done_its_work_is_no_death() -> None:
+    manifests = load_manifests((str(EXAMPLES / "polite.yaml"),))
+    options = RolloutOptions(load=Load(rates={"fresh": 20.0}))
+    target = find_target(manifests, options)
+
+    async def main(world: World) -> str:
+        template = target.workload.obj["spec"]["template"]
+        plan = parse_propagation([])
+        async with VirtualRolloutCluster(world, template, LEAVES, VirtualLoad.to(LEAVES), plan, KEY) as cluster:
+            ends: list[Any] = []
+            cluster.on_process_died = ends.append  # type: ignore[method-assign]
+
+            def say(text: str) -> None:
+                if "the last requests" in text:
+                    ends[0]("load", 5, 0, None)
+
+            found = await RolloutSession(EmbeddedWorkspace(cluster, manifests, target), options, world, say=say).run()
+            return found.judgement.verdict
+
+    assert run_virtual(main) == "nothing lost"

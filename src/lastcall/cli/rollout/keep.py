@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.started import Kept, stay
+from lastcall.cli.started import stay
 from lastcall.errors import LastcallError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def has_failed(result: "Result") -> bool:
 async def kept_on_failure(
     experiment: "Awaitable[Result]",
     place: "EmbeddedWorkspace",
-    cluster: Kept,
+    kubeconfig: Callable[[], str],
     say: Callable[[str], None],
     interrupts: Interrupts,
 ) -> "Result":
@@ -28,7 +28,7 @@ async def kept_on_failure(
     async def look(why: str) -> None:
         for line in why.splitlines():
             say(line)
-        await stay(place, cluster, say, interrupts)
+        await stay(place, kubeconfig(), say, interrupts)
 
     try:
         result = await experiment

@@ -57,7 +57,7 @@ def experiment(
         async def run() -> "Result":
             working = work()
             if options.keep_on_failure:
-                working = kept_on_failure(working, place, cluster, session.say, interrupts)
+                working = kept_on_failure(working, place, cluster.kubeconfig_path, session.say, interrupts)
             with ExitStack() as stack:
                 if page is not None:
                     page.turning(stack)

@@ -122,7 +122,7 @@ async def _keep(session: RunSession, place: EmbeddedRun, interrupts: Interrupts)
     """Stay until the first signal, which is the way to end it: no error."""
     if session.left_alone:
         session.live.note("Nothing was deleted, because a Pod is unhealthy (--keep-on-failure)")
-    await stay(place, place.cluster, session.live.note, interrupts)
+    await stay(place, place.cluster.kubeconfig_path(), session.live.note, interrupts)
 
 
 def shown(options: RunOptions, *, quiet: bool = False) -> tuple["Console", LiveTimeline]:

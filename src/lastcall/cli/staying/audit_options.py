@@ -27,7 +27,7 @@ _OPTIONS = [
         "--audit-policy",
         metavar="FILE",
         default="",
-        help="Which requests, and how much of each: a Policy of audit.k8s.io/v1.  [default: Metadata of all]",
+        help="Policy (audit.k8s.io/v1) of which requests to log, and how much of each.  [default: Metadata of all]",
     ),
     click.option(
         "--audit-log-maxsize",

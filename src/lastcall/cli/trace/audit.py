@@ -4,20 +4,19 @@ import asyncio
 from collections.abc import Callable
 
 from lastcall.cli.trace.audit_options import AuditSource
-from lastcall.errors import UserError, WorldError
+from lastcall.errors import WorldError
 from lastcall.trace import AuditFile, AuditIndex, AuditInput, receiving
-from lastcall.trace.exporting import AddressError, Listen, parse_listen
+from lastcall.trace.exporting import Listen
 from lastcall.world.world import World
 
 FILE_SECONDS = 2.0
 """How long a story waits for its event: kube-apiserver writes the file before it answers."""
 WEBHOOK_SECONDS = 35.0
 """kube-apiserver sends events when 30 s are over, or it has 400 (--audit-webhook-batch-max-wait, -max-size)."""
-_EXAMPLE = "127.0.0.1:9465"
 
 
 class TraceAudit:
-    """`run` until cancelled. Raises UserError for a file or an address that cannot be meant so."""
+    """`run` until cancelled. Raises UserError for a file that cannot be read."""
 
     def __init__(self, source: AuditSource, world: World, note: Callable[[str], None]) -> None:
         self.index = AuditIndex()
@@ -30,11 +29,7 @@ class TraceAudit:
             self._file = AuditFile(source.log, world, self._input)
             self._file.check()
             return
-        self.seconds = WEBHOOK_SECONDS
-        try:
-            self._listen = parse_listen(source.webhook, _EXAMPLE)
-        except AddressError as error:
-            raise UserError(f"--audit-webhook: {error}") from error
+        self.seconds, self._listen = WEBHOOK_SECONDS, source.listen
 
     async def run(self) -> None:
         """Read until cancelled. Raises WorldError if the address is taken."""

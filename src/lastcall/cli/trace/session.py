@@ -131,11 +131,7 @@ class _Trace:
         self._kept: deque[Ending] = deque(maxlen=MOST_TOGETHER)
         self._outcomes: Counter[str] = Counter()
         self._restarts = 0
-        self._follower: Follower
-        self._agents: NodeAgents | None = None
-        if asked.agents is not None:
-            place, add = there.chosen.namespace, lambda record: self._follower.add(record)
-            self._agents = asked.agents.agents(there.client, place, add, self._live.note, world)
+        self._agents = self._node_agents(there, asked.agents) if asked.agents is not None else None
         self._audit = self._made_audit() if asked.audit else None
         self._page = self._made_page(there, asked.page) if asked.page is not None else None
         self._follower = Follower(
@@ -172,6 +168,19 @@ class _Trace:
         from lastcall.cli.trace.audit import TraceAudit
 
         return TraceAudit(self._asked.audit, self._world, self._live.note)
+
+    def _node_agents(self, there: "Connected", asked: "AgentOptions") -> "NodeAgents":
+        # late: only with --node-agent
+        from lastcall.trace.node_agent import NodeAgents
+
+        return NodeAgents(
+            there.client,
+            asked,
+            namespace=there.chosen.namespace,
+            on_record=lambda record: self._follower.add(record),
+            on_note=self._live.note,
+            world=self._world,
+        )
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()

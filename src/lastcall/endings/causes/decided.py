@@ -271,7 +271,7 @@ def _addresses(facts: Facts) -> tuple[str, ...]:
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether a request came from its server's own machine, which says nothing about who sent it."""
+    """Return True if a request came from its server's own machine, which says nothing about who sent it."""
     return address == "::1" or address.startswith("127.")
 
 

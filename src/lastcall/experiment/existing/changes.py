@@ -281,8 +281,12 @@ async def _has_settled(client: Client, namespace: str, resource: Resource, workl
         return not unsettled(workload) and not await _ending(client, namespace, workload)
     try:
         found = await scaled(client, resource, workload)
-    except (StatusError, UserError):
-        return True  # nothing tells
+    except UserError:
+        return True  # its scale subresource says nothing any more
+    except StatusError as error:
+        if error.code != 403:
+            raise
+        return True
     return not why_unsettled(workload, found) and not found.ending
 
 

@@ -55,8 +55,17 @@ class PodEnds:
         )
 
         if self.asked is not None:
-            place, note = self.cluster, lambda text: self.on_note(text)
-            self._agents = self.asked.agents(place.client, place.namespace, self.follower.add, note, self.world)
+            # late: only with --node-agent
+            from lastcall.trace.node_agent import NodeAgents
+
+            self._agents = NodeAgents(
+                self.cluster.client,
+                self.asked,
+                namespace=self.cluster.namespace,
+                on_record=self.follower.add,
+                on_note=lambda text: self.on_note(text),
+                world=self.world,
+            )
 
     async def run(self) -> None:
         """Return when cancelled, or, where only Pods are named, when the last has ended."""

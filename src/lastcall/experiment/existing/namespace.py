@@ -41,8 +41,8 @@ class ExistingNamespace(Workspace):
     def client(self) -> Client:
         return self._client
 
-    async def check_exists(self, namespace: str, missing: str) -> None:
-        """Raises UserError, which begins with `missing`, for a namespace that is not there."""
+    async def check_free(self, namespace: str, missing: str) -> None:
+        """Raises UserError for a namespace that is not there, which begins with `missing`, or has an experiment."""
         try:
             await self._client.get(NAMESPACES, namespace)
         except StatusError as error:
@@ -51,6 +51,7 @@ class ExistingNamespace(Workspace):
                 raise UserError(f"{missing}\nfix: {create}") from error
             if error.code != 403:  # a user without that right can still have those for what is in it
                 raise
+        await self._check_alone(namespace)
 
     async def agree(
         self, namespace: str, steps: Sequence[str], restored: Sequence[str], world: World, gone_seconds: float = 0.0

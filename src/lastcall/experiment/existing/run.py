@@ -77,7 +77,7 @@ class ExistingRun(ExistingNamespace, RunWorkspace):
     async def _check_there(self, manifests: Sequence[Manifest]) -> list[str]:
         """What could not be looked at, a step each. Raises UserError."""
         namespace, where = self.namespace, self.cluster.where
-        await self.check_exists(namespace, f"{where} has no namespace {namespace}")
+        await self.check_free(namespace, f"{where} has no namespace {namespace}")
         taken = []
         for each in manifests:
             name = name_of(each.obj)

@@ -142,7 +142,8 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
         await self._found(now, owner)
         if self._entrance.tls_name:
             await check_handshake(self._entrance, self.url_ca)
-        self._pods = self._pods or await self._own_pods(owner)
+        if not is_custom(self._kind):
+            self._pods = await self._own_pods(owner)
         steps, restored = self._planned(now.options, owner, len(self._pods), self._entrance.told)
         await self.agree(self.cluster.namespace, steps, restored, now.world)
 
@@ -153,6 +154,8 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
         found = await scaled(self._client, self._kind, owner)
         if why := why_unsettled(owner, found):
             raise UserError(_unsettled(self.asked, why))
+        if not found.living:
+            raise UserError(f"{self.asked} has no Pods to disrupt: it wants none\nfix: scale it to 2 replicas or more")
         if disrupt == "scale-in":
             check_scale_in(self._kind, owner, found.wanted)
         self._selector, self._pods = found.selector, found.living
@@ -176,7 +179,7 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
                 f"--copy-to copies only kinds that Kubernetes has, and {self.asked} is a {self._kind.kind} of "
                 f"{self._kind.group}\nfix: leave out --copy-to, or create a copy yourself and name that"
             )
-        await self.check_exists(copy_to, f"--copy-to {copy_to}: {source.where} has no such namespace")
+        await self.check_free(copy_to, f"--copy-to {copy_to}: {source.where} has no such namespace")
         taken = await Taking(source.client, source.where, source.namespace, stays=True).run(self.asked)
         workload = taken.manifests[-1].obj
         await self._check_claims(workload)

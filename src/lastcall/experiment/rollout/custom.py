@@ -84,7 +84,7 @@ def why_unsettled(workload: Object, found: Scaled) -> str:
     if seen.isdecimal() and int(seen) < int(meta.get("generation") or 0):
         return "its controller has not seen it"
     living, wanted = found.living, found.wanted
-    template = _restarted(workload["spec"]["template"])
+    template = _restarted((workload.get("spec") or {}).get("template") or {})
     new = [each for each in living if _restarted(each) == template]
     updated, ready = len(new), sum(map(is_ready, new))
     if isinstance(status.get("updatedReplicas"), int):

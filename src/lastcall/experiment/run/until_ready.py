@@ -18,6 +18,7 @@ from lastcall.experiment.reasons.why_not_ready import (
     why_no_pods,
 )
 from lastcall.experiment.run.workspace import Run
+from lastcall.kube.api import PODS
 from lastcall.world.clock import monotonic
 
 _LOOKED_AT = 10
@@ -61,6 +62,7 @@ class UntilReady:
             late = [pod for pod in late if not pod.owner_uid or pod.uid in hopeless]
         else:
             head = f"not every Pod became Ready within {self.run.options.timeout:g} s (--timeout)"
+        await self.run.place.client.list(PODS, self.run.place.namespace)  # a server that is lost is the reason itself
         why = await self._why_not_ready(waiting, [*late, *rejected])
         crashed = bool(late) and all(is_crash_looping(pod.obj) for pod in late)
         lines = [head, *why.lines] if head else why.lines

@@ -116,7 +116,7 @@ class Running:
 
     @property
     def note(self) -> str:
-        """Return what the user should know of the cluster that was asked for, in one line; "" for nothing."""
+        """Return what the user should know of the requested cluster, in one line; "" for nothing."""
         return self._tree.note
 
     async def connect(self) -> None:

@@ -34,7 +34,7 @@ class AuditFile:
     """What was there at the start has been read."""
 
     def check(self) -> None:
-        """Check the source. Raises UserError for a file that cannot be read."""
+        """Raise UserError if the file cannot be read."""
         if self.path == STDIN:
             if sys.stdin is None or sys.stdin.isatty():
                 raise UserError("--audit-log -: stdin is a terminal; fix: pipe the log into it")

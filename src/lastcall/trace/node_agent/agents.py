@@ -1,6 +1,6 @@
 """All agents of one client: one on each node that has Pods which are followed.
 
-agents = NodeAgents(client, namespace="shop", image=IMAGE, on_record=follower.add, on_note=note, world=world)
+agents = NodeAgents(client, AgentOptions(), namespace="shop", on_record=follower.add, on_note=note, world=world)
 async with Tasks() as tasks:
     agents.start(tasks)
     agents.pod(pod)          # each state of a Pod that is followed
@@ -19,6 +19,7 @@ from lastcall.kube.api import JOBS, PODS, Object, StatusError, is_already_exists
 from lastcall.kube.client import ConnectionLost, HTTPClient
 from lastcall.records.record import Record
 from lastcall.trace.node_agent.job import (
+    DEFAULT_IMAGE,
     agent_job,
     how_it_ended,
     is_running,
@@ -27,6 +28,7 @@ from lastcall.trace.node_agent.job import (
     selector,
     why_not_running,
 )
+from lastcall.trace.node_agent.options import AgentOptions
 from lastcall.trace.node_agent.session import Session
 from lastcall.trace.node_agent.translate import (
     BadLine,
@@ -79,18 +81,15 @@ class NodeAgents:
     def __init__(
         self,
         client: HTTPClient,
+        asked: AgentOptions,
         *,
         namespace: str,
-        image: str,
-        traces: bool = False,
-        rules: bool = False,
         on_record: Callable[[Record], None],
         on_note: Callable[[str], None],
         world: World,
     ) -> None:
         self.client_id = world.new_uid()[:8]
-        self._client, self._namespace, self._image = client, namespace, image
-        self._traces, self._rules = traces, rules
+        self._client, self._asked, self._namespace = client, asked, asked.namespace or namespace or "default"
         self._on_record, self._on_note, self._world = on_record, on_note, world
         self._nodes: dict[str, _Node] = {}
         self._names: dict[str, dict[str, str]] = {}
@@ -206,7 +205,8 @@ class NodeAgents:
     async def _running_pod(self, node: _Node) -> str:
         """The name of the agent's Pod, which runs; "" when there is none, and why stands in `given_up`."""
         name = job_name(self.client_id, node.name)
-        job = agent_job(self.client_id, node.name, self._namespace, self._image, traces=self._traces, rules=self._rules)
+        asked, image = self._asked, self._asked.image or DEFAULT_IMAGE
+        job = agent_job(self.client_id, node.name, self._namespace, image, traces=asked.traces, rules=asked.rules)
         self._created.add(name)
         try:
             await self._client.create(JOBS, job, self._namespace)

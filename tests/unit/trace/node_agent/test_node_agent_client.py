@@ -17,6 +17,7 @@ from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace.node_agent.agents import NodeAgents
 from lastcall.trace.node_agent.job import agent_job, how_it_ended, is_running, job_name, why_not_running
+from lastcall.trace.node_agent.options import AgentOptions
 from lastcall.trace.node_agent.translate import (
     BadLine,
     NodeClock,
@@ -283,8 +284,8 @@ class Client:
         self.notes: list[str] = []
         self.agents = NodeAgents(
             cluster,  # type: ignore[arg-type]
+            AgentOptions(image="i:1"),
             namespace="shop",
-            image="i:1",
             on_record=self.records.append,
             on_note=self.notes.append,
             world=World(),
