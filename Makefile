@@ -2,7 +2,7 @@
 PYTHON ?= $(shell tools/find-python 3.11)
 VENV := .venv
 
-.PHONY: test-fast test-all test-times mutants differential conformance demo web site tour test check bench fuzz pains dist sbom machines bare-machines wheels first-test clean
+.PHONY: test-fast test-all test-times mutants differential conformance demo ui site tour tour-static test check bench fuzz pains dist sbom machines bare-machines wheels first-test clean
 
 demo: $(VENV)/.installed            ## the main job, as an ordinary user: watch two real Pods end
 	$(VENV)/bin/lastcall demo all || [ $$? -eq 3 ]   # 3: one of the two Pods is killed, as it should be
@@ -36,6 +36,10 @@ $(VENV)/.installed-dev: pyproject.toml
 	tools/make-venv "$(PYTHON)" $(VENV) dev
 	@cp pyproject.toml $@ && touch $(VENV)/.installed
 
+$(VENV)/.installed-ui: pyproject.toml
+	tools/make-venv "$(PYTHON)" $(VENV) ui
+	@touch $@
+
 fuzz: $(VENV)/.installed-dev        ## MINUTES=n of inputs that nobody would write, for every decoder (see tests/fuzz)
 	$(VENV)/bin/python tests/fuzz --minutes $(or $(MINUTES),2)
 
@@ -67,13 +71,16 @@ first-test: $(VENV)/.installed-dev  ## from nothing to a first passing test, as 
 	$(VENV)/bin/python tools/first_test.py
 
 clean:
-	rm -rf $(VENV) .venv-* build/pains build/machines build/site build/site-source dist
+	rm -rf $(VENV) .venv-* build/pains build/machines build/site build/site-source build/tour dist
 
 site: $(VENV)/.installed-dev        ## the documentation as a site, in build/site: every guide, the reference, the tour to play
 	PYTHONPATH=src:tools:tests/support $(VENV)/bin/python -m make_site
 
-tour: $(VENV)/.installed-dev        ## what versions of Kubernetes change in the tour's steps, anew (then `make web`)
+tour: $(VENV)/.installed-dev        ## what versions of Kubernetes change in the tour's steps, anew (then `make ui`)
 	$(VENV)/bin/python tools/make_tour.py
 
-web:                                ## build the page of `lastcall ui` from web/ (needs Node 20 and npm)
-	cd web && npm ci --ignore-scripts && npm run check && npm run build
+ui: $(VENV)/.installed-ui           ## build the page of `lastcall ui` from web/, with a Node of its own (61 MB, once)
+	tools/make-page $(VENV)
+
+tour-static: $(VENV)/.installed-dev ## the tour as a folder to serve or to open, without a cluster: build/tour
+	PYTHONPATH=src:tools:tests/support $(VENV)/bin/python -m make_site.playing build/tour

@@ -194,6 +194,6 @@ if __name__ == "__main__":
     old = [path for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]
     if "--check" in sys.argv[1:] and old:
         names = ", ".join(path.name for path in old)
-        raise SystemExit(f"out of date: {names}; fix: python tools/make_tour.py, then make web")
+        raise SystemExit(f"out of date: {names}; fix: python tools/make_tour.py, then make ui")
     for path in old:
         path.write_text(made[path], "utf-8")

@@ -1,8 +1,8 @@
 """The pictures of the live page for documents: `python tools/take_pictures.py [FOLDER]` (root, chromium; two minutes).
 
 By default into docs/images. `--views FOLDER` keeps every view there, whole: light, dark, and as wide as
-a phone. `--vision FOLDER` keeps there how people see the page who see colors differently, and the
-page as it is printed, for somebody to look at: nothing may be told by color alone.
+a phone, and pages that were saved. `--vision FOLDER` keeps there how people see the page who see colors
+differently, and the page as it is printed, for somebody to look at: nothing may be told by color alone.
 """
 
 import argparse
@@ -21,9 +21,14 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/support")]
 
 from live_page import choose, fresh_link, link_of, seen, write  # noqa: E402
 from pods import container, pod, service  # noqa: E402
+from rollout_results import rollout_result  # noqa: E402
 from staying import Place  # noqa: E402
+from story_samples import samples  # noqa: E402
 
 from browser import Browser, BrowserProcess, Page  # noqa: E402
+from lastcall._version import __version__  # noqa: E402
+from lastcall.experiment.rollout.html import html_page as rollout_page  # noqa: E402
+from lastcall.ui.saved_stories import html_page  # noqa: E402
 
 VISIONS = ("protanopia", "deuteranopia", "tritanopia", "achromatopsia")
 FOREVER = "while true; do sleep 1 & wait $!; done"
@@ -196,8 +201,33 @@ async def of_rollouts(folder: Path | None, visions: Path | None, process: Browse
                 served.communicate(timeout=60)
 
 
-async def run(folder: Path | None, visions: Path | None, whole: Path | None, only: str) -> None:
+def saved_pages(folder: Path) -> dict[str, str]:
+    """Write pages as `--output-file` does; name → address. Samples run in a loop of their own."""
+    found = samples()
+    made = {
+        name: html_page(found[name], kubernetes_version="1.36", lastcall_version=__version__)
+        for name in ("sigkill", "several")
+    }
+    made["rollout"] = rollout_page([rollout_result(endings=found["graceful"])])
+    for name, text in made.items():
+        (folder / f"saved-{name}.html").write_text(text, "utf-8")
+    return {name: (folder / f"saved-{name}.html").absolute().as_uri() for name in made}
+
+
+async def of_saved_pages(folder: Path, pages: dict[str, str], process: BrowserProcess) -> None:
+    """Each as it opens, whole."""
+    async with Browser(process) as browser:
+        for look, options in LOOKS.items():
+            for name, address in pages.items():
+                page = await browser.open(address, **options)
+                await seen(page, "document.querySelector('.lanes')")
+                await page.screenshot(folder / f"saved-{name}-{look}.png", whole=True)
+
+
+async def run(folder: Path | None, visions: Path | None, whole: Path | None, only: str, saved: dict[str, str]) -> None:
     with BrowserProcess() as process:
+        if whole is not None:
+            await of_saved_pages(whole, saved, process)
         if only in ("", "rollout"):
             await of_rollouts(folder, visions, process)
         if only in ("", "cluster"):
@@ -233,8 +263,9 @@ if __name__ == "__main__":
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "docs/images")
     parser.add_argument("--vision", type=Path)
     parser.add_argument("--views", type=Path)
-    parser.add_argument("--only", choices=("rollout", "cluster"), default="", help="not the others")
+    parser.add_argument("--only", choices=("rollout", "cluster", "saved"), default="", help="not the others")
     given = parser.parse_args()
     for made in filter(None, (given.vision, given.views)):
         made.mkdir(parents=True, exist_ok=True)
-    asyncio.run(run(given.folder, given.vision, given.views, given.only))
+    saved = saved_pages(given.views) if given.views else {}
+    asyncio.run(run(given.folder, given.vision, given.views, given.only, saved))

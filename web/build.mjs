@@ -1,12 +1,12 @@
 // node build.mjs [FOLDER]: the page's scripts and style, by default into src/lastcall/ui/assets.
 //
-// ui.js is the page. tour.js and rollout.js are loaded when their view is opened (later.tsx): what they share with the
+// ui.js is the page. tour.js, rollout.js and cluster.js are loaded when their view is opened (later.tsx): what they share with the
 // page they take from it, so each module is in one file, and each file also works where there is no server.
 import { build } from "esbuild";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const SHARED = ["preact", "preact/hooks", "preact/jsx-runtime", "./act", "./lanes", "./later", "./player", "./pod", "./store", "./texts"];
+const SHARED = ["preact", "preact/hooks", "./command", "./lanes", "./later", "./said", "./scale", "./steps", "./store", "./texts"];
 
 const shared = {
   name: "shared",
@@ -25,9 +25,11 @@ const options = {
   format: "iife",
   target: "es2022",
   legalComments: "none",
-  jsx: "automatic",
-  jsxImportSource: "preact",
-  banner: { js: "/* Made of web/ by `make web`; with Preact (MIT). */", css: "/* Made of web/ by `make web`. */" },
+  jsxFactory: "createElement",
+  jsxFragment: "Fragment",
+  tsconfigRaw: {},
+  inject: ["src/jsx.ts"],
+  banner: { js: "/* Made of web/ by `make ui`; with Preact (MIT). */", css: "/* Made of web/ by `make ui`. */" },
 };
 await build({ ...options, entryPoints: { ui: "src/main.tsx" } });
-await build({ ...options, entryPoints: { tour: "src/tour.tsx", rollout: "src/rollout.tsx" }, plugins: [shared] });
+await build({ ...options, entryPoints: { tour: "src/tour.tsx", rollout: "src/rollout.tsx", cluster: "src/cluster.tsx" }, plugins: [shared] });

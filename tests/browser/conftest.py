@@ -7,7 +7,7 @@ import pytest
 from story_samples import samples
 
 from browser import Browser, BrowserProcess, Page, find_browser
-from lastcall.endings.render.html import html_page
+from lastcall.ui.saved_stories import html_page
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +46,8 @@ def open_page(browser: Browser, written: dict[str, str]) -> Callable[..., object
 
     async def open_page(name: str, **options: object) -> Page:
         page = await browser.open(written[name], **options)
+        if options.get("javascript", True):
+            await page.until("!!document.querySelector('.lanes')")
         assert page.errors == []
         return page
 

@@ -1,12 +1,16 @@
 """The page of a rollout in chromium: whole at any width, in both color schemes, and what was lost is to be seen."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from live_page import assert_good, seen
 from rollout_lives import pod_life
+from story_samples import samples
 
 from browser import Browser
+from lastcall.endings import Ending
 from lastcall.experiment.rollout.html import html_page
 from lastcall.experiment.rollout.result import Result
 from lastcall.traffic.account import account
@@ -42,10 +46,9 @@ _LOOK = """(() => {
   return {
     wide: document.documentElement.scrollWidth,
     window: document.documentElement.clientWidth,
-    lost: box('rect.k-lost').map(each => [each.width, each.height, each.left, each.right]),
-    marks: box('line.lost').map(each => [each.left, each.height]),
-    cells: box('td.wide').map(each => each.width),
-    picture: box('.picture svg').map(each => each.width),
+    lost: box('rect.r-lost:not(.key *)').map(each => [each.width, each.height, each.left, each.right]),
+    marks: box('.r-mark').map(each => [each.left, each.height]),
+    picture: box('svg.lanes.rollout').map(each => each.width),
   };
 })()"""
 
@@ -58,16 +61,45 @@ async def test_the_picture_is_whole_and_five_lost_ones_are_to_be_seen(
     path = tmp_path / "rollout.html"
     path.write_text(html_page([rollout()]), "utf-8")
     page = await browser.open(path.as_uri(), width=width, dark=dark)
-    assert page.errors == [] and page.requests == [path.as_uri()]
+    await seen(page, "document.querySelector('svg.lanes.rollout')")
+    assert page.requests == [path.as_uri()]
+    await assert_good(page)
     look: dict[str, Any] = await page.eval(_LOOK)
     assert look["wide"] <= look["window"]  # nothing sticks out of the page
-    assert len(look["marks"]) == 5 and all(height >= 10 for _, height in look["marks"])
+    assert 1 <= len(look["marks"]) <= 5 and all(high >= 5 for _, high in look["marks"])
     assert 1 <= len(look["lost"]) <= 5
     for wide, high, left, right in look["lost"]:
-        assert wide >= 2 and high >= 6 and 0 <= left < right <= look["window"]
-    outlines = "(kind => getComputedStyle(document.querySelector('rect.' + kind)).stroke)"
-    # Not by color alone: what was lost has an outline, too.
-    assert await page.eval(f"{outlines}('k-answered')") == "none"
-    assert (await page.eval(f"{outlines}('k-lost')")).startswith("rgb")
+        assert wide >= 1 and high >= 6 and 0 <= left < right <= look["window"]
+    # Not by color alone: what was lost has a texture and a sign, too.
+    assert await page.eval("document.querySelectorAll('.r-sign-lost').length >= 1")
     assert min(look["picture"]) > (700 if width > 1000 else 300)
-    assert min(look["cells"]) > 200  # sentences, not a letter a line
+
+
+@pytest.fixture(scope="module")
+def killed() -> list[Ending]:
+    return samples()["sigkill"]
+
+
+async def test_an_old_pod_leads_to_its_story_and_back(browser: Browser, tmp_path: Path, killed: list[Ending]) -> None:
+    path = tmp_path / "rollout.html"
+    path.write_text(html_page([replace(rollout(), endings=killed)]), "utf-8")
+    page = await browser.open(path.as_uri())
+    await seen(page, "[...document.querySelectorAll('a')].find(a => /sigkill-demo: was killed/.test(a.innerText))")
+    await page.eval("document.querySelector('.report a').click()")
+    await seen(page, "document.querySelector('.view .mark.m-kill')")
+    await assert_good(page)
+    await page.eval("document.querySelector('.crumbs a').click()")
+    await seen(page, "document.querySelector('svg.lanes.rollout')")
+
+
+async def test_how_long_answers_took_is_drawn_below_their_requests(browser: Browser, tmp_path: Path) -> None:
+    found = rollout()
+    slow = [replace(each, finished=each.sent + (0.4 if 10000 < each.id < 10100 else 0.003)) for each in found.outcomes]
+    path = tmp_path / "rollout.html"
+    path.write_text(html_page([replace(found, outcomes=slow)]), "utf-8")
+    page = await browser.open(path.as_uri())
+    await seen(page, "document.querySelector('.latency')")
+    assert "median 3 ms, at most 400 ms" in await page.eval("document.querySelector('.latency').textContent")
+    heights = await page.eval("[...document.querySelectorAll('.r-latency')].map(e => e.getBoundingClientRect().height)")
+    assert max(heights) > 15 > sorted(heights)[len(heights) // 2]
+    await assert_good(page)

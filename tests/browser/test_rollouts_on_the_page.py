@@ -51,7 +51,7 @@ _COUNTED = """(() => {
   return [
     sum(texts('#lost ~ .not-counted').map(each => number(each)[0])),
     number(said)[1],
-    sum(texts('#lost ~ svg.lanes.rollout .lane-detail').map(each => number(each)[0])),
+    sum(texts('#lost ~ svg.lanes.rollout :not(.latency) > .lane-name > .lane-detail').map(each => number(each)[0])),
   ];
 })()"""
 """Requests that do not count, those that do, and those in the columns."""

@@ -100,9 +100,9 @@ def served_page() -> Iterator[Served]:
 
 
 async def violations(page: Page) -> list[str]:
-    """What axe finds. Where it is not installed (`make web`) nobody looks, and a warning says so."""
+    """What axe finds. Where it is not installed (`make ui`) nobody looks, and a warning says so."""
     if not AXE.exists():
-        warnings.warn("axe-core is not installed (make web): nobody looks for violations", stacklevel=2)
+        warnings.warn("axe-core is not installed (make ui): nobody looks for violations", stacklevel=2)
         return []
     await page.eval(f"{AXE.read_text()}; true")
     found = await page.eval(

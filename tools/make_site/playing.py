@@ -1,6 +1,11 @@
-"""What can be played without a cluster: the tour with its runs of the virtual cluster, and sample stories."""
+"""What can be played without a cluster: the tour with its runs of the virtual cluster, and sample stories.
 
+`python -m make_site.playing FOLDER` writes the tour into a folder of its own.
+"""
+
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import make_tour
@@ -8,7 +13,7 @@ import orjson
 from story_samples import samples
 
 from lastcall._version import __version__
-from lastcall.endings.render.html import html_page
+from lastcall.ui.saved_stories import html_page
 
 STORIES = {
     "graceful": "A Pod that ends well: hook, SIGTERM, drain, exit code 0.",
@@ -25,17 +30,17 @@ TOUR_PAGE = """<!doctype html>
 <link rel="icon" href="data:,"><link rel="stylesheet" href="ui.css"></head>
 <body><div id="app"></div>
 <noscript><main class="closed"><h1>This page needs JavaScript</h1>
-<p><a href="../lesson.html">The lesson in words</a> needs none.</p></main></noscript>
+<p><a href="LESSON">The lesson in words</a> needs none.</p></main></noscript>
 <script src="data.js" defer></script><script src="ui.js" defer></script></body></html>
 """
 
 
-def tour_files() -> dict[str, str]:
-    """Name in the folder tour/ → content."""
+def tour_files(lesson: str = "../lesson.html") -> dict[str, str]:
+    """Name in the folder tour/ → content. `lesson` is the address of the lesson in words."""
     assets = make_tour.ROOT / "src/lastcall/ui/assets"
     data = orjson.dumps(make_tour.tour_data()).decode()
     return {
-        "index.html": TOUR_PAGE,
+        "index.html": TOUR_PAGE.replace("LESSON", lesson),
         "data.js": f"globalThis.LASTCALL_TOUR = {data};\n",
         **{name: (assets / name).read_text("utf-8") for name in ("ui.js", "tour.js", "ui.css")},
     }
@@ -118,3 +123,16 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
         term, kill = (f"{told[key]} s" if told[key] is not None else "-" for key in ("term", "kill"))
         lines.append(f"| {version} | {hook} | {term} | {kill} | {told['code']} | {told['phase']} |")
     return lines
+
+
+def static_tour() -> dict[str, str]:
+    """Name in a folder of its own → content: the tour, and the lesson in words."""
+    return {**tour_files("lesson.txt"), "lesson.txt": lesson_page(japanese=False)}
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in static_tour().items():
+        (folder / name).write_text(content, "utf-8")
+    sys.stdout.write(f"{folder}/index.html\n")

@@ -3,13 +3,14 @@
 import { useState } from "preact/hooks";
 import { seconds } from "./lanes";
 import { useStore } from "./store";
-import { language, t } from "./texts";
+import { clock, language } from "./texts";
+import { t } from "./cluster_texts";
 
 /** With its day, unless that is today. */
 function when(at: number): string {
   const date = new Date(at);
   const today = date.toDateString() === new Date().toDateString();
-  return today ? date.toLocaleTimeString(language) : date.toLocaleString(language);
+  return today ? clock(at) : date.toLocaleString(language);
 }
 
 export function History() {

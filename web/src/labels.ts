@@ -3,7 +3,7 @@
 const [CAPITAL, LETTER] = [8.6, 6.5];
 
 /** About how wide a text is, in pixels: rather too wide than too narrow. */
-export const textWidth = (text: string): number => [...text].reduce((sum, each) => sum + (each >= "A" && each <= "Z" ? CAPITAL : each > "\u2e7f" ? 12 : LETTER), 4);
+export const textWidth = (text: string): number => [...text].reduce((sum, each) => sum + (each >= "A" && each <= "Z" ? CAPITAL : each.charCodeAt(0) > 0x2e7f ? 12 : LETTER), 4);
 
 /** What is taken of the two lines of a lane: the upper one has its name, the lower one bars and marks. */
 export class Taken {

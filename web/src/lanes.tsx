@@ -2,18 +2,22 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Taken, textWidth } from "./labels";
+import { even, type Scale, stretched, tickWords } from "./scale";
 import { t } from "./texts";
 import type { Bar, Lane, Mark, Next, Story } from "./types";
 
 const LANE = 46;
-const TOP = 26;
+export const TOP = 26;
 
-interface Props {
+export interface LanesProps {
   story: Story;
   at: number;
   live: boolean;
   chosen: number | null;
   choose: (n: number) => void;
+  /** Time is stretched where much happens; of what goes on, it is not. */
+  stretch?: boolean;
+  zoom?: number;
 }
 
 export function seconds(value: number): string {
@@ -54,17 +58,14 @@ export function domain(story: Story, at: number): [number, number] {
   return [begin, story.ongoing ? begin + Math.ceil((to - begin) / unit + 0.2) * unit : to + (to - begin) * 0.03];
 }
 
-function ticks(from: number, to: number): number[] {
-  const rough = (to - from) / 7;
-  const ten = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((each) => each * ten).find((each) => each >= rough) ?? rough;
-  const found: number[] = [];
-  for (let value = Math.ceil(from / step) * step; value <= to; value += step) found.push(Number(value.toFixed(9)));
-  return found;
+/** On which axis a story is drawn. */
+export function scaleOf({ story, at, live, stretch }: Pick<LanesProps, "story" | "at" | "live" | "stretch">): Scale {
+  if (stretch && !story.ongoing) return stretched(story);
+  return even(...domain(story, live ? at : Math.max(at, story.end)));
 }
 
 /** What a bar is stands in its texture, too: a short one has no room for its name, and color alone tells not everybody. */
-const TEXTURES: Record<string, string> = { preStop: "hook", drain: "drain", overrun: "over", terminating: "over", waiting: "wait", notReady: "wait", serving: "serve" };
+const TEXTURES: Record<string, string> = { preStop: "hook", drain: "drain", overrun: "over", terminating: "over", waiting: "wait", notReady: "wait", serving: "serve", unused: "free" };
 
 export function Textures() {
   return (
@@ -73,6 +74,7 @@ export function Textures() {
       <pattern id="t-drain" width="7" height="7" patternUnits="userSpaceOnUse"><circle cx="2" cy="2" r="1" /><circle cx="5.5" cy="5.5" r="1" /></pattern>
       <pattern id="t-over" width="7" height="7" patternUnits="userSpaceOnUse"><path d="M0 0 L7 7 M7 0 L0 7" /></pattern>
       <pattern id="t-serve" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M0 3 H6" /></pattern>
+      <pattern id="t-free" width="10" height="10" patternUnits="userSpaceOnUse"><path d="M0 0 L10 10" /></pattern>
       <pattern id="t-wait" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M1 0 V6" /></pattern>
     </>
   );
@@ -104,15 +106,28 @@ export function useWidth(): [{ current: SVGSVGElement | null }, number] {
 
 const PAD = 12;
 
+/** A part of a bar, in its color and its texture. */
+export function Fill({ kind, open, ...box }: { kind: string; open?: boolean; x: number | string; width: number | string; y: number; height: number; rx?: number; children?: preact.ComponentChildren }) {
+  const { children, ...place } = box;
+  return (
+    <>
+      <rect class={`bar b-${kind}${open ? " open" : ""}`} {...place}>{children}</rect>
+      {TEXTURES[kind] && <rect class="texture" fill={`url(#t-${TEXTURES[kind]})`} {...place} />}
+    </>
+  );
+}
+
 interface Word { key: string; x: number; y: number; text: string; kind: string }
 
-export function Lanes({ story, at, live, chosen, choose }: Props) {
+export function Lanes({ story, at, live, chosen, choose, stretch, zoom = 1 }: LanesProps) {
   const [ref, full] = useWidth();
-  const [from, to] = domain(story, live ? at : Math.max(at, story.end));
-  const x = (value: number) => PAD + ((Math.min(Math.max(value, from), to) - from) / (to - from)) * (full - 2 * PAD);
+  const scale = scaleOf({ story, at, live, ...(stretch ? { stretch } : {}) });
+  const { from, to } = scale;
+  const x = (value: number) => PAD + scale.place(value) * (full - 2 * PAD);
   const width = (a: number, b: number) => Math.max(1.5, x(b) - x(a));
   const height = TOP + story.lanes.length * LANE + 8;
   const causes = new Map(story.steps.map((step) => [step.n, step.cause]));
+  const titles = new Map(story.steps.map((step) => [step.n, `${step.n}. ${seconds(step.at)} s ${step.actor}: ${step.text}`]));
   const place = new Map<number, [number, number]>();
   story.lanes.forEach((lane, row) => {
     for (const mark of lane.marks) place.set(mark.n, [x(mark.at), TOP + row * LANE + 29]);
@@ -124,6 +139,7 @@ export function Lanes({ story, at, live, chosen, choose }: Props) {
     if (cause !== null) arrows.push([cause, n]);
     n = cause;
   }
+  for (const step of story.steps) if (chosen !== null && step.cause === chosen) arrows.push([chosen, step.n!]);
   const ends = (each: Bar): [boolean, number] => {
     const open = each.end === null || each.end > at;
     return [open, open ? at : (each.end as number)];
@@ -133,10 +149,7 @@ export function Lanes({ story, at, live, chosen, choose }: Props) {
     const [open, end] = ends(each);
     return (
       <g key={`${each.kind}${each.start}`}>
-        <rect class={`bar b-${each.kind}${open ? " open" : ""}`} x={x(each.start)} width={width(each.start, end)} y={TOP + row * LANE + 19} height="20" rx="3">
-          <title>{each.label}</title>
-        </rect>
-        {TEXTURES[each.kind] && <rect class="texture" fill={`url(#t-${TEXTURES[each.kind]})`} x={x(each.start)} width={width(each.start, end)} y={TOP + row * LANE + 19} height="20" rx="3" />}
+        <Fill kind={each.kind} open={open} x={x(each.start)} width={width(each.start, end)} y={TOP + row * LANE + 19} height={20} rx={3}><title>{each.label}</title></Fill>
       </g>
     );
   };
@@ -150,7 +163,7 @@ export function Lanes({ story, at, live, chosen, choose }: Props) {
     const taken = new Taken(full);
     const lines = [TOP + row * LANE + 13, TOP + row * LANE + 33];
     const name = textWidth(`${lane.name} ${lane.detail}`) + 10;
-    taken.take(0, 0, name);
+    if (zoom === 1) taken.take(0, 0, name);
     const marks = lane.marks.filter((mark) => mark.at <= at);
     for (const mark of marks) taken.take(1, x(mark.at) - 8, x(mark.at) + 8);
     for (const mark of marks) {
@@ -176,32 +189,40 @@ export function Lanes({ story, at, live, chosen, choose }: Props) {
     }
     return found.map((word) => ({ ...word, key: `${row}${word.key}` }));
   });
+  const names = story.lanes.map((lane, row) => (
+    <text key={`${row}${lane.name}`} class="lane-name" x="2" y={TOP + row * LANE + 13}>
+      {lane.name} <tspan class="lane-detail">{lane.detail}</tspan>
+    </text>
+  ));
   return (
-    <svg ref={ref} class="lanes" width="100%" height={height} role="img" aria-label={`${t("picture")}: ${story.namespace}/${story.name}, ${story.words}`}>
+    <>
+    {zoom > 1 && <svg class="lanes names" width="100%" height={height} style={{ marginBottom: -height }} aria-hidden="true">{names}</svg>}
+    <svg ref={ref} class="lanes" width={`${zoom * 100}%`} height={height} role="img" aria-label={`${t("picture")}: ${story.namespace}/${story.name}, ${story.words}`}>
       <defs>
         <Textures />
         <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
           <path class="arrow-head" d="M0 0 L8 4 L0 8 Z" />
         </marker>
       </defs>
-      {ticks(from, to).map((tick) => (
+      {scale.ticks(Math.max(3, full / 130)).map((tick) => (
         <g key={tick}>
           <line class={tick === 0 ? "tick zero" : "tick"} x1={x(tick)} x2={x(tick)} y1={TOP - 6} y2={height} />
-          <text class="tick-label" x={x(tick)} dx="3" y="14">{`${tick} s`}</text>
+          <text class="tick-label" x={x(tick)} dx="3" y="14">{tickWords(tick)}</text>
         </g>
       ))}
       {story.lanes.map((lane, row) => (
         <g key={`${lane.kind}${lane.name}${lane.detail}`}>
           <line class="track" x1="0" x2="100%" y1={TOP + row * LANE + 29} y2={TOP + row * LANE + 29} />
-          <text class="lane-name" x="2" y={TOP + row * LANE + 13}>
-            {lane.name} <tspan class="lane-detail">{lane.detail}</tspan>
-          </text>
           {lane.bars.map((each) => bar(each, row))}
           {lane.lines.filter((line) => line <= at).map((line, index) => (
             <line key={index} class="output" x1={x(line)} x2={x(line)} y1={TOP + row * LANE + 21} y2={TOP + row * LANE + 37} />
           ))}
         </g>
       ))}
+      {zoom === 1 && names}
+      {story.grace !== null && story.grace > 0 && story.grace < to && (
+        <g class="grace"><line class="grace-over" x1={x(story.grace)} x2={x(story.grace)} y1={TOP - 6} y2={height} /><title>{t("graceOver")}</title></g>
+      )}
       {coming.map((each) => {
         const begin = Math.max(at, each.earliest);
         return (
@@ -218,12 +239,13 @@ export function Lanes({ story, at, live, chosen, choose }: Props) {
         lane.marks.filter((mark) => mark.at <= at).map((mark) => (
           <svg key={mark.n} x={x(mark.at)} y={TOP + row * LANE + 29} overflow="visible" class={`mark m-${mark.glyph}${mark.n === chosen ? " chosen" : ""}`} onClick={() => choose(mark.n)}>
             <path d={GLYPHS[mark.glyph] ?? GLYPHS.step!} />
-            {mark.label && <title>{labelOf(mark)}</title>}
+            <title>{titles.get(mark.n)}</title>
           </svg>
         )),
       )}
       {words.map((word) => <text key={word.key} class={word.kind} x={word.x} y={word.y}>{word.text}</text>)}
       <line class={live ? "now" : "now paused"} x1={x(at)} x2={x(at)} y1="0" y2={height} />
     </svg>
+    </>
   );
 }

@@ -2,18 +2,24 @@
 
 import type { FunctionComponent } from "preact";
 import { useEffect, useReducer } from "preact/hooks";
+import type { Saved } from "./saved";
 import type { Recorded } from "./tour-data";
+import type { Pod } from "./types";
 
 /** What the files give. */
 export interface Views {
   tour?: FunctionComponent<{ id: string; recorded?: Recorded | undefined }>;
   lesson?: FunctionComponent<{ rule: string }>;
   rollout?: FunctionComponent;
+  reports?: FunctionComponent<{ saved: Saved }>;
+  history?: FunctionComponent;
+  act?: FunctionComponent<{ pod: Pod; grace: string; setGrace: (seconds: string) => void }>;
+  facts?: FunctionComponent<{ pod: Pod }>;
 }
 
 export const views: Views = {};
 
-const FILES = { tour: "tour.js", lesson: "tour.js", rollout: "rollout.js" };
+const FILES = { tour: "tour.js", lesson: "tour.js", rollout: "rollout.js", reports: "rollout.js", act: "cluster.js", facts: "cluster.js", history: "cluster.js" };
 const loading = new Map<string, Promise<unknown>>();
 const own = document.currentScript as HTMLScriptElement | null;
 

@@ -1,14 +1,16 @@
 import * as preact from "preact";
 import * as hooks from "preact/hooks";
-import * as jsx from "preact/jsx-runtime";
-import * as act from "./act";
-import { History } from "./history";
+import * as command from "./command";
 import * as lanes from "./lanes";
 import * as later from "./later";
 import { Overview } from "./overview";
-import * as player from "./player";
 import * as pod from "./pod";
 import "./rollout.css";
+import * as said from "./said";
+import * as scale from "./scale";
+import { saved } from "./saved";
+import { SavedPage } from "./saved_page";
+import * as steps from "./steps";
 import * as stores from "./store";
 import "./style.css";
 import * as texts from "./texts";
@@ -21,7 +23,7 @@ const { choose, t } = texts;
 
 /** What the files of other views take from this one (build.mjs). */
 Object.assign(globalThis, {
-  lastcall: { preact, "preact/hooks": hooks, "preact/jsx-runtime": jsx, "./act": act, "./lanes": lanes, "./later": later, "./player": player, "./pod": pod, "./store": stores, "./texts": texts },
+  lastcall: { preact, "preact/hooks": hooks, "./command": command, "./lanes": lanes, "./later": later, "./said": said, "./scale": scale, "./steps": steps, "./store": stores, "./texts": texts },
 });
 
 /** A view in a file of its own. */
@@ -30,8 +32,8 @@ function Tour(props: { id: string; recorded?: Recorded }) {
   return View ? <View {...props} /> : <p class="hint" role="status">{t("connecting")}</p>;
 }
 
-function Rollout() {
-  const View = later.useView("rollout");
+function Later({ name }: { name: "rollout" | "history" }) {
+  const View = later.useView(name);
   return View ? <View /> : <p class="hint" role="status">{t("connecting")}</p>;
 }
 
@@ -42,7 +44,7 @@ function route(): string[] {
 function App() {
   const [path, setPath] = useState(route());
   const [, setLanguage] = useState(texts.language);
-  const { cluster, connected, ended, rollout, story } = useStore();
+  const { cluster, connected, ended, missed, rollout, story } = useStore();
   useEffect(() => {
     let view = route().slice(0, 2).join();
     const go = () => {
@@ -95,21 +97,22 @@ function App() {
         <button class="link" lang={texts.language === "ja" ? "en" : "ja"} onClick={() => (choose(texts.language === "ja" ? "en" : "ja"), setLanguage(texts.language), store.tellAnew())}>{t("language")}</button>
       </header>
       {ended ? (
-        <p class="banner" role="alert">{t(rollout && ended === "trace" ? "experimentEnded" : ({ page: "pageEnded", trace: "traceEnded", cluster: "clusterEnded" } as const)[ended])}</p>
+        <p class="banner" role="alert">{t(rollout && ended === "trace" ? "experimentEnded" : ({ page: "pageEnded", trace: "traceEnded", cluster: "clusterEnded", file: "over" } as const)[ended])}</p>
       ) : !connected && cluster.name ? (
         <p class="banner" role="alert">{t("lost")}</p>
       ) : (
         connected && cluster.state === "away" && !rollout && <p class="banner" role="alert">{t("away")}</p>
       )}
+      {missed && <p class="banner" id="missed" role="alert">{t("missed", { a: texts.clock(missed[0]), b: texts.clock(missed[1]) })}</p>}
       <main id="main" tabIndex={-1}>
         {first === "pod" && second ? (
           <pod.PodView key={second} uid={second} moment={third === "at" && moment ? Number(moment) : null} />
         ) : first === "tour" ? (
           <Tour id={second ?? ""} />
         ) : isRollout ? (
-          <Rollout />
+          <Later name="rollout" />
         ) : first === "ends" ? (
-          <History />
+          <Later name="history" />
         ) : (
           <Overview />
         )}
@@ -131,12 +134,12 @@ function Closed() {
   return <main class="closed"><h1>{t("closedTitle")}</h1><p>{t("closedText")}</p></main>;
 }
 
-/** The tour of the documentation: no server, no cluster, and what happened is in a file beside the page. */
-function Alone({ recorded }: { recorded: Recorded }) {
+/** A page without a server: what happened is in a file, beside it or its own. */
+function Alone({ recorded }: { recorded: Recorded | undefined }) {
   const [path, setPath] = useState(route());
   const [, setLanguage] = useState(texts.language);
   useEffect(() => {
-    const go = () => setPath(route());
+    const go = () => (setPath(route()), scrollTo(0, 0));
     addEventListener("hashchange", go);
     return () => removeEventListener("hashchange", go);
   }, []);
@@ -144,10 +147,10 @@ function Alone({ recorded }: { recorded: Recorded }) {
     <>
       <header class="top">
         <span class="logo">lastcall</span>
-        <span>{t("tour")}</span>
-        <button class="link" lang={texts.language === "ja" ? "en" : "ja"} onClick={() => (choose(texts.language === "ja" ? "en" : "ja"), setLanguage(texts.language))}>{t("language")}</button>
+        <span>{saved ? saved.about : t("tour")}</span>
+        {!saved && <button class="link" lang={texts.language === "ja" ? "en" : "ja"} onClick={() => (choose(texts.language === "ja" ? "en" : "ja"), setLanguage(texts.language))}>{t("language")}</button>}
       </header>
-      <main id="main" tabIndex={-1}><Tour id={path[1] ?? ""} recorded={recorded} /></main>
+      <main id="main" tabIndex={-1}>{saved ? <SavedPage saved={saved} path={path} /> : <Tour id={path[1] ?? ""} {...(recorded ? { recorded } : {})} />}</main>
     </>
   );
 }
@@ -155,8 +158,14 @@ function Alone({ recorded }: { recorded: Recorded }) {
 const recorded = (globalThis as { LASTCALL_TOUR?: Recorded }).LASTCALL_TOUR;
 document.documentElement.lang = texts.language;
 const app = document.getElementById("app")!;
-if (recorded) preact.render(<Alone recorded={recorded} />, app);
-else {
+app.replaceChildren();
+if (saved) store.restore(saved);
+if (saved || recorded) {
+  const draw = () => preact.render(<Alone recorded={recorded} />, app);
+  // In a file, what other views are made of follows this script.
+  if (document.readyState === "loading") addEventListener("DOMContentLoaded", draw);
+  else draw();
+} else {
   const entered = enter();
   preact.render(<App />, app);
   void entered.then((known) => {

@@ -1,19 +1,23 @@
 // One Pod: its end as it happens, what comes next, and what one may do.
 
 import { useEffect, useState } from "preact/hooks";
-import { Act } from "./act";
-import { Facts } from "./facts";
-import { beginning, Lanes, nextWords, seconds, since } from "./lanes";
+import { Budget, Containers, LastWords, Legend } from "./ended";
+import { beginning, nextWords, scaleOf, seconds, since } from "./lanes";
 import { useView } from "./later";
+import { Prose, Said } from "./said";
+import { saved } from "./saved";
+import { Steps } from "./steps";
 import { ask, calm, inLanguage, store, useStore, useTicks } from "./store";
 import { language, t } from "./texts";
-import type { Next, Step, Story } from "./types";
+import { Timeline } from "./timeline";
+import type { Next, Pod, Story } from "./types";
 
 export function PodView({ uid, moment }: { uid: string; moment: number | null }) {
   const { pods, story, ends } = useStore();
   const [at, setAt] = useState<number | null>(moment);
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState(1);
+  const [stretch, setStretch] = useState(saved !== null);
   const [chosen, setChosen] = useState<number | null>(null);
   const [grace, setGrace] = useState("");
   useEffect(() => setGrace(""), [uid]);
@@ -22,107 +26,157 @@ export function PodView({ uid, moment }: { uid: string; moment: number | null })
   const mine = story?.uid === uid ? story : null;
   const live = at === null;
   useTicks(live && !!mine?.ongoing, calm.matches ? 2 : 12);
+  // Stretched, it plays as fast over the picture everywhere: waits pass quickly, and bursts slowly.
+  const played = (now: number, passed: number): number => {
+    const told = store.story;
+    if (!told || !stretch || told.ongoing) return now + passed;
+    const scale = scaleOf({ story: told, at: now, live: false, stretch });
+    return scale.moment(scale.place(now) + passed / (14 + told.steps.length / 8));
+  };
   useEffect(() => {
     if (!playing) return;
     const pace = calm.matches ? 500 : 40;
     const timer = setInterval(() => {
       setAt((now) => {
         if (now === null) return now; // live again, and the timer is not yet gone
-        const then = now + (pace / 1000) * speed;
+        const then = played(now, (pace / 1000) * speed);
         if (then < store.storyNow()) return then;
         setPlaying(false);
-        return store.story?.ongoing ? null : store.storyNow();
+        return store.story?.ongoing || saved ? null : store.storyNow();
       });
     }, pace);
     return () => clearInterval(timer);
-  }, [playing, speed]);
+  }, [playing, speed, stretch]);
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
       if (event.key !== " " || (event.target as HTMLElement).closest("input,button,select,textarea,a,summary")) return;
       event.preventDefault();
-      setAt((now) => (now === null ? store.storyNow() : null));
-      setPlaying(false);
+      if (playing) setPlaying(false);
+      else setAt((now) => (now === null ? store.storyNow() : null));
     };
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
-  }, []);
+  }, [playing]);
 
   const pod = pods.get(uid);
   const end = ends.get(uid);
   const who = pod ?? mine ?? end;
   const shown = at ?? store.storyNow();
+  const seek = (moment: number) => (setPlaying(false), setAt(moment));
+  const first = mine ? (stretch && !mine.ongoing ? Math.min(mine.start, 0) : beginning(mine)) : 0;
+  const walk = (by: number) => {
+    const steps = mine!.steps;
+    const here = steps.findIndex((step) => step.n === chosen);
+    const from = here >= 0 ? here : steps.filter((step) => step.at <= shown).length - Number(by > 0);
+    const step = steps[Math.min(steps.length - 1, Math.max(0, from + by))];
+    if (step) (seek(step.at), setChosen(step.n));
+  };
   return (
     <>
-      <p class="crumbs"><a href="#/">{t("back")}</a></p>
+      {(!saved || saved.reports || saved.stories.length > 1) && <p class="crumbs"><a href="#/">{t(saved?.reports ? "rollout" : "back")}</a></p>}
       <h1>{who ? `${who.namespace}/${who.name}` : uid}</h1>
-      <p class="state" aria-live="polite">
+      <p class="state">
         {mine?.words}{mine?.why && ` · ${mine.why}`} {!pod && who ? <span class="tag">{t("gone")}</span> : ""}
         {pod?.deletion && (pod.stage === "held" ? <span class="tag">{t("stage.held")}</span> : <Grace at={pod.deletion.at} />)}
       </p>
       {!mine && <p class="hint">{t("waiting")}</p>}
+      {mine && <p class="verdict">{mine.verdict}</p>}
+      {mine && <p class="hint">{mine.about}</p>}
+      {mine && <Findings story={mine} />}
+      {mine && <Budget story={mine} />}
       {mine && (
         <section aria-labelledby="picture">
           <h2 id="picture">{t("picture")}</h2>
           <p class="hint">{since(mine)} {t("pictureHelp")}</p>
           <div class="player">
-            <button id="pause" aria-pressed={!live} onClick={() => (setPlaying(false), setAt(live ? shown : null))}>{live ? t("pause") : t("live")}</button>
-            <button id="play" onClick={() => (setAt(live || shown >= store.storyNow() ? beginning(mine) : shown), setPlaying(true))}>{t("play")}</button>
+            <button id="pause" aria-pressed={!live} onClick={() => (setPlaying(false), setAt(live ? shown : null))}>{t(live ? "pause" : mine.ongoing ? "live" : "toEnd")}</button>
+            <button id="play" onClick={() => (setAt(live || shown >= store.storyNow() ? first : shown), setPlaying(true))}>{t("play")}</button>
             <label>{t("speed")}
               <select id="speed" value={speed} onChange={(event) => setSpeed(Number(event.currentTarget.value))}>
                 {[2, 1, 0.5, 0.2, 0.05].map((each) => <option key={each} value={each}>{each} ×</option>)}
               </select>
             </label>
             <label class="scrub">{t("moment")}
-              <input id="scrub" type="range" min={beginning(mine)} max={store.storyNow()} step="any" value={shown}
+              <input id="scrub" type="range" min={first} max={store.storyNow()} step="any" value={shown}
                 aria-valuetext={`${seconds(shown)} s`}
-                onInput={(event) => (setPlaying(false), setAt(Number(event.currentTarget.value)))} />
+                onInput={(event) => seek(Number(event.currentTarget.value))} />
             </label>
             <output id="clock">{seconds(shown)} s</output>
             <a href={`#/pod/${uid}/at/${shown.toFixed(3)}`}>{t("link")}</a>
             {!store.ended && <a href={inLanguage(`/api/pods/${uid}/page`)} download>{t("export")}</a>}
+            {!mine.ongoing && <label class="check"><input id="stretch" type="checkbox" checked={stretch} onChange={(event) => setStretch(event.currentTarget.checked)} /> {t("stretch")}</label>}
           </div>
-          <Lanes story={mine} at={shown} live={live && mine.ongoing && !store.ended} chosen={chosen} choose={setChosen} />
+          <Said id="said" text={lastWords(mine, shown, chosen)} />
+          <Timeline story={mine} at={shown} live={live && mine.ongoing && !store.ended} chosen={chosen} choose={setChosen} stretch={stretch} walk={walk} seek={seek} />
+          <Legend story={mine} />
         </section>
       )}
       {mine && mine.zero && (mine.ongoing || pod?.deletion) && <Coming next={mine.next} title={t("next")} now={store.storyNow()} />}
       {mine && pod && !store.ended && !pod.deletion && <WhatIf uid={uid} grace={grace} />}
-      {pod && !store.ended && store.cluster.mayWrite && <Act pod={pod} grace={grace} setGrace={setGrace} />}
-      {mine && mine.findings.length > 0 && (
-        <section aria-labelledby="findings">
-          <h2 id="findings">{t("findings")}</h2>
-          <ul class="findings">
-            {distinct(mine.findings).map((each) => <li key={each.id + each.text} class={each.severity}><b>{t(`severity.${each.severity}` as "severity.info")}:</b> {each.text} {each.advice && <span class="advice">→ {each.advice}</span>}{each.times > 1 && ` (×${each.times})`}</li>)}
-          </ul>
-        </section>
-      )}
-      {mine && !mine.ongoing && mine.notKnown.length > 0 && (
-        <section aria-labelledby="not-known">
-          <h2 id="not-known">{t("notKnown")}</h2>
-          <ul class="findings">{mine.notKnown.map((each) => <li key={each}>{each}</li>)}</ul>
-        </section>
-      )}
+      {pod && !store.ended && store.cluster.mayWrite && <Doing pod={pod} grace={grace} setGrace={setGrace} />}
+      {mine && !mine.ongoing && <Containers story={mine} />}
+      {mine && <LastWords story={mine} />}
       {mine && <Steps story={mine} at={shown} chosen={chosen} choose={setChosen} />}
       {mine && mine.output.length > 0 && (
-        <section aria-labelledby="output">
+        <section>
           <h2 id="output">{t("outputTitle")}</h2>
-          <pre class="log" tabIndex={0} role="log" aria-labelledby="output">
-            {mine.output.filter((line) => line.at <= shown).map((line) => `${seconds(line.at).padStart(9)} s  ${line.container}  ${line.text}\n`).join("")}
+          <pre class="log" tabIndex={0} aria-labelledby="output" role="region">
+            {mine.output.filter((line) => line.at <= shown).map((line, index) => (
+              <span key={index} class={line.note ? "hint" : line.err ? "err" : ""}>{line.note ? `${line.text}\n` : `${seconds(line.at).padStart(9)} s  ${line.container}  ${line.text}\n`}</span>
+            ))}
           </pre>
         </section>
       )}
       {pod && !store.ended && <Facts pod={pod} />}
+      {mine && saved && <p class="hint">{t("evidenceHelp")}</p>}
     </>
   );
 }
 
-/** Several containers may have the same to say. */
-function distinct(findings: Story["findings"]): (Story["findings"][number] & { times: number })[] {
-  const found = new Map<string, Story["findings"][number] & { times: number }>();
-  for (const each of findings) {
+/** What is said when it is listened to: the record that is chosen, or the last one. */
+function lastWords(story: Story, at: number, chosen: number | null): string {
+  const step = story.steps.find((each) => each.n === chosen) ?? story.steps.findLast((each) => each.at <= at && each.level <= 1);
+  return step ? `${step.n}. ${seconds(step.at)} s ${step.actor}${step.container && ` ${step.container}`}: ${step.text}` : "";
+}
+
+/** The worst first; what is true of several containers once. */
+function Findings({ story }: { story: Story }) {
+  const found = new Map<string, Story["findings"][number] & { of: string[] }>();
+  for (const each of story.findings) {
     const key = `${each.id} ${each.severity} ${each.text} ${each.advice}`;
-    found.set(key, { ...each, times: (found.get(key)?.times ?? 0) + 1 });
+    found.set(key, { ...each, of: [...(found.get(key)?.of ?? []), each.container] });
   }
-  return [...found.values()];
+  const ranks = ["problem", "warning", "info"];
+  const sorted = [...found.values()].sort((a, b) => ranks.indexOf(a.severity) - ranks.indexOf(b.severity));
+  const notKnown = story.ongoing ? [] : story.notKnown;
+  return (
+    <>
+      {sorted.length > 0 && (
+        <section aria-labelledby="findings">
+          <h2 id="findings">{t("findings")}</h2>
+          <ul class="findings">
+            {sorted.map((each) => <li key={each.id + each.text} class={each.severity}><b>{t(`severity.${each.severity}`)}:</b> <Prose text={each.text} />{each.of.length > 1 && ` (${each.of.join(", ")})`} {each.advice && <span class="advice">→ <Prose text={each.advice} /></span>}</li>)}
+          </ul>
+        </section>
+      )}
+      {notKnown.length > 0 && (
+        <section aria-labelledby="not-known">
+          <h2 id="not-known">{t("notKnown")}</h2>
+          <ul class="findings">{notKnown.map((each) => <li key={each}>{each}</li>)}</ul>
+        </section>
+      )}
+    </>
+  );
+}
+
+function Doing(props: { pod: Pod; grace: string; setGrace: (seconds: string) => void }) {
+  const View = useView("act");
+  return View && <View {...props} />;
+}
+
+function Facts({ pod }: { pod: Pod }) {
+  const View = useView("facts");
+  return View && <View pod={pod} />;
 }
 
 function Grace({ at }: { at: string }) {
@@ -150,48 +204,4 @@ function WhatIf({ uid, grace }: { uid: string; grace: string }) {
     return () => void (asked = false);
   }, [uid, grace, language]);
   return next && <Coming next={next.steps} title={next.grace === "" ? t("ifDeleted") : t("ifDeletedWith", { s: Number(next.grace) })} />;
-}
-
-export function Steps({ story, at, chosen, choose }: { story: Story; at: number; chosen: number | null; choose: (n: number) => void }) {
-  const [details, setDetails] = useState(false);
-  const shown = story.steps.filter((step) => step.at <= at && (details || step.level <= 1 || step.n === chosen));
-  return (
-    <section aria-labelledby="steps">
-      <h2 id="steps">{t("steps")}</h2>
-      <label class="check"><input type="checkbox" checked={details} onChange={(event) => setDetails(event.currentTarget.checked)} /> {t("details")}</label>
-      <ol class="steps">{shown.map((step) => <StepRow key={step.n} step={step} open={step.n === chosen} choose={choose} />)}</ol>
-    </section>
-  );
-}
-
-/** The step of the tour that explains it. */
-function Lesson({ rule }: { rule: string }) {
-  const View = useView("lesson");
-  return View && <View rule={rule} />;
-}
-
-function StepRow({ step, open, choose }: { step: Step; open: boolean; choose: (n: number) => void }) {
-  const here = location.hash.startsWith("#/tour") || store.rollout !== null;
-  return (
-    <li value={step.n} class={open ? "chosen" : ""} id={`step-${step.n}`}>
-      <button class={`step s-${step.style || "plain"}`} aria-expanded={open} onClick={() => choose(open ? -1 : step.n)}>
-        <span class="when">{seconds(step.at)} s</span>
-        <span class="actor">{step.actor}</span>
-        <span class="text">{step.container ? `${step.container}: ` : ""}{step.text}{step.evidence === "observed" ? "" : ` (${t(`evidence.${step.evidence}` as "evidence.inferred")})`}</span>
-      </button>
-      {open && (
-        <dl class="about">
-          {step.meaning && <><dt>{t("meaning")}</dt><dd>{step.meaning}</dd></>}
-          {step.rule && (
-            <>
-              <dt>{t("rule")}</dt>
-              <dd>{step.explain} <code>{step.rule}</code> {step.source && <a href={step.source} target="_blank" rel="noreferrer noopener">{t("source")}</a>}</dd>
-            </>
-          )}
-          {step.rule && !here && <Lesson rule={step.rule} />}
-          {step.cause !== null && <dd><button class="link" onClick={() => choose(step.cause as number)}>{t("cause", { n: step.cause })}</button></dd>}
-        </dl>
-      )}
-    </li>
-  );
 }

@@ -1,13 +1,15 @@
 // A rollout: its requests live, what would be lost were it set otherwise, and running it again.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Command } from "./act";
+import { Command } from "./command";
 import { seconds } from "./lanes";
 import { views } from "./later";
+import { Causes, Found, Reports } from "./rollout_report";
 import { RolloutPicture } from "./rollout_picture";
 import { SearchView } from "./rollout_search";
 import { r, verdict } from "./rollout_texts";
 import type { Forecast, Rollout, Values } from "./rollout_types";
+import { Prose, Said } from "./said";
 import { ask, store, useStore } from "./store";
 
 export function RolloutView() {
@@ -19,13 +21,14 @@ export function RolloutView() {
     <>
       <h1>{r("title")}: {rollout.what}</h1>
       <p class="hint">{r("to", { s: rollout.service, f: rollout.source, d: rollout.disrupt })}</p>
-      <p class="state" role="status">
+      <p class="state">
         <b>{whichRun(rollout)}</b>
-        {rollout.verdict && <span class={`tag ${rollout.verdict === "nothing lost" ? "good" : "bad"}`}>{verdict(rollout.verdict)}</span>}{" "}
+        {rollout.verdict && <Found of={rollout.verdict} />}{" "}
         {!rollout.idle && (rollout.phase || (!rollout.verdict && r("running")))}
       </p>
+      <Said id="said" text={`${whichRun(rollout)}${rollout.verdict ? verdict(rollout.verdict) : rollout.phase || r("running")}. ${r("lostOf", { l: lost, n: total })}`} />
       {rollout.error && <p class="error" role="alert">{rollout.error}</p>}
-      {rollout.sentence && <p class="verdict">{rollout.sentence}</p>}
+      {rollout.sentence && <p class="verdict"><Prose text={rollout.sentence} /></p>}
       <section aria-labelledby="rollout-picture">
         <h2 id="rollout-picture">{r("picture")}</h2>
         <p class="hint">{r("pictureHelp")}</p>
@@ -35,7 +38,7 @@ export function RolloutView() {
         </p>
         <RolloutPicture shown={rollout} label={`${r("picture")}: ${r("lostOf", { l: lost, n: total })}`} />
       </section>
-      {rollout.causes.length > 0 && <Causes rollout={rollout} />}
+      {rollout.causes.length > 0 && <Causes shown={rollout} />}
       {rollout.patch && <Patch rollout={rollout} />}
       {rollout.search && <SearchView search={rollout.search} />}
       {!ended && (rollout.theirs ? <There rollout={rollout} theirs={rollout.theirs} /> : <WhatIf key={rollout.number} rollout={rollout} />)}
@@ -58,24 +61,6 @@ function There({ rollout, theirs }: { rollout: Rollout; theirs: { context: strin
       <p class="hint">{r("thereHelp")}</p>
       <Command text={theirs.here} />
       <RunAgain id="again" body={{}} label={r("thereAgain")} idle={rollout.idle} />
-    </section>
-  );
-}
-
-function Causes({ rollout }: { rollout: Rollout }) {
-  return (
-    <section>
-      <h2 id="causes">{r("causes")}</h2>
-      <div class="scroll" tabIndex={0} role="region" aria-labelledby="causes">
-        <table>
-          <thead><tr>{(["col.count", "col.how", "col.why"] as const).map((key) => <th key={key} scope="col">{r(key)}</th>)}</tr></thead>
-          <tbody>
-            {rollout.causes.map((each) => (
-              <tr key={each.how + each.cause} data-cause={each.cause}><td>{each.count}</td><td>{each.how}<br /><small>{each.means}</small></td><td>{each.why}</td></tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
     </section>
   );
 }
@@ -234,4 +219,4 @@ function Runs({ rollout }: { rollout: Rollout }) {
   );
 }
 
-views.rollout = RolloutView;
+Object.assign(views, { rollout: RolloutView, reports: Reports });

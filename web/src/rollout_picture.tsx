@@ -1,12 +1,17 @@
 // Requests over the lanes of the Pods' ends.
 
 import { seconds, Textures } from "./lanes";
+import { LATENCY, LatencyStrip } from "./rollout_latency";
 import { r } from "./rollout_texts";
-import type { Lost, Picture, RolloutPod } from "./rollout_types";
+import type { Lost, Picture, RolloutPod, Strip } from "./rollout_types";
+import { even } from "./scale";
 
 const TOP = 22;
 const STRIP = 74;
 const LANE = 50;
+/** Of a strip of lines: its name, and a line. */
+const [NAME, PITCH] = [18, 7];
+const heightOf = (strip: Strip): number => (strip.tracks.length ? Math.max(STRIP, NAME + strip.tracks.length * PITCH + 4) : STRIP) + (strip.latency.length ? LATENCY : 0);
 
 /** What became of requests has a shape below its column, too: columns are thin, and color alone tells not everybody. */
 const GLYPHS = { lost: "M0 -4 L4 3 L-4 3 Z", moved: "M0 -2.5 A2.5 2.5 0 1 0 0.01 -2.5 Z" } as const;
@@ -21,24 +26,36 @@ function OwnTextures() {
   );
 }
 
-function ticks(from: number, to: number): number[] {
-  const rough = (to - from) / 7;
-  const ten = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((each) => each * ten).find((each) => each >= rough) ?? rough;
-  const found: number[] = [];
-  for (let value = Math.ceil(from / step) * step; value <= to; value += step) found.push(Number(value.toFixed(9)));
-  return found;
+interface Props {
+  shown: Picture;
+  label: string;
+  predicted?: boolean;
+  /** Another picture of the page has them already. */
+  textures?: boolean;
 }
 
-export function RolloutPicture({ shown, label, predicted }: { shown: Picture; label: string; predicted?: boolean }) {
+/** What lasts has a line each. */
+function Tracks({ strip, top, x, wide }: { strip: Strip; top: number; x: (at: number) => string; wide: (a: number, b: number) => string }) {
+  const words = (track: Strip["tracks"][number][number]) => `${r(track.became)}, ${seconds(track.from)} s – ${seconds(track.to)} s${track.messages ? `, ${r("messages", { n: track.messages })}` : ""}`;
+  return (
+    <>
+      {strip.tracks.map((row, index) => row.map((track, at) => {
+        const box = { x: x(track.from), width: wide(track.from, track.to), y: top + NAME + index * PITCH, height: PITCH - 1 };
+        return <g key={`${index} ${at}`}><rect class={`r-${track.became}`} {...box}><title>{words(track)}</title></rect>{track.became !== "answered" && <rect class="texture" fill={`url(#t-${track.became})`} {...box} />}</g>;
+      }))}
+    </>
+  );
+}
+
+export function RolloutPicture({ shown, label, predicted, textures = !predicted }: Props) {
   const from = Math.min(shown.start, 0);
   const to = Math.max(shown.end, from + 1);
   const part = (value: number) => (Math.min(Math.max(value, from), to) - from) / (to - from);
   const x = (value: number) => `${(part(value) * 100).toFixed(3)}%`;
   const wide = (a: number, b: number) => `${Math.max(0.12, (part(b) - part(a)) * 100).toFixed(3)}%`;
-  const known = new Set(shown.pods.map((pod) => pod.name));
-  const nowhere = shown.lost.filter((each) => !known.has(each.pod));
-  const height = TOP + shown.strips.length * STRIP + (shown.pods.length + (nowhere.length ? 1 : 0)) * LANE + 4;
+  const known = new Set(shown.pods.map((pod) => pod.uid));
+  const nowhere = shown.lost.filter((each) => !known.has(each.uid));
+  const height = TOP + shown.strips.reduce((sum, each) => sum + heightOf(each), 0) + (shown.pods.length + (nowhere.length ? 1 : 0)) * LANE + 4;
 
   const strip = (which: Picture["strips"][number], top: number) => {
     const most = Math.max(1, ...which.columns.map(([, a, m, l]) => a + m + l));
@@ -68,7 +85,8 @@ export function RolloutPicture({ shown, label, predicted }: { shown: Picture; la
     return (
       <g key={which.kind}>
         <text class="lane-name" x="2" y={top + 13}>{r("requests", { k: which.kind })} <tspan class="lane-detail">{answered + lost}{lost ? `, ${lost} ${r("lost")}` : ""}</tspan></text>
-        {bars}
+        {which.tracks.length ? <Tracks strip={which} top={top} x={x} wide={wide} /> : bars}
+        {which.latency.length > 0 && <LatencyStrip strip={which} shown={shown} top={top + heightOf(which) - LATENCY} x={x} wide={wide} />}
       </g>
     );
   };
@@ -84,7 +102,7 @@ export function RolloutPicture({ shown, label, predicted }: { shown: Picture; la
     return [...places].map(([place, those]) => (
       <svg key={place} x={`${(place / 3).toFixed(2)}%`} y={top + 40} overflow="visible">
         <path class="r-mark" d={GLYPHS.lost} />
-        <title>{`${seconds(those[0]!.at)} s: ${those.length} × ${those[0]!.how}, ${those[0]!.cause}${those[0]!.phase ? ` (${those[0]!.phase})` : ""}`}</title>
+        <title>{`${seconds(those[0]!.at)} s: ${those.reduce((sum, lost) => sum + lost.count, 0)} × ${those[0]!.how}, ${those[0]!.cause}${those[0]!.phase ? ` (${those[0]!.phase})` : ""}`}</title>
       </svg>
     ));
   };
@@ -116,7 +134,7 @@ export function RolloutPicture({ shown, label, predicted }: { shown: Picture; la
             <title>{`${r("routed")}${each.unrouted === null ? "" : ` – ${seconds(each.unrouted)} s`}`}</title>
           </rect>
         )}
-        {marks(shown.lost.filter((lost) => lost.pod === each.name), top)}
+        {marks(shown.lost.filter((lost) => lost.uid === each.uid), top)}
       </g>
     );
   };
@@ -125,7 +143,7 @@ export function RolloutPicture({ shown, label, predicted }: { shown: Picture; la
   const rows = [];
   for (const each of shown.strips) {
     rows.push(strip(each, top));
-    top += STRIP;
+    top += heightOf(each);
   }
   for (const each of shown.pods) {
     rows.push(pod(each, top));
@@ -137,8 +155,8 @@ export function RolloutPicture({ shown, label, predicted }: { shown: Picture; la
   return (
     <>
       <svg class={predicted ? "lanes rollout foretold" : "lanes rollout"} width="100%" height={height} role="img" aria-label={label}>
-        {!predicted && <defs><Textures /><OwnTextures /></defs>}
-        {ticks(from, to).map((tick) => (
+        {textures && <defs><Textures /><OwnTextures /></defs>}
+        {even(from, to).ticks(7).map((tick) => (
           <g key={tick}>
             <line class={tick === 0 ? "tick zero" : "tick"} x1={x(tick)} x2={x(tick)} y1={TOP - 6} y2={height} />
             {part(tick) < 0.96 && <text class="tick-label" x={x(tick)} dx="3" y="14">{`${tick} s`}</text>}

@@ -1,6 +1,7 @@
 // The texts of the rollout's view, in English and Japanese.
 
-import { pick } from "./texts";
+import type { Verdict } from "./published";
+import { fill, pick } from "./texts";
 
 const TEXTS = {
   title: ["Rollout", "ロールアウト"],
@@ -59,6 +60,12 @@ const TEXTS = {
   controlLost: ["{l} lost before the disruption", "中断前に {l} 件が失われた"],
   causes: ["Why they were lost", "失われた理由"],
   "col.count": ["Lost", "件数"],
+  "col.atMost": ["At most (95 %)", "最大 (95 %)"],
+  "col.kind": ["Kind of request", "リクエストの種類"],
+  ends: ["How the old Pods ended", "古い Pod の終わり方"],
+  latency: ["{k} answers took", "{k} の応答時間"],
+  latencyWords: ["median {m}, at most {x}", "中央値 {m}、最大 {x}"],
+  messages: ["{n} messages", "メッセージ {n}"],
   "col.how": ["How", "どのように"],
   "col.why": ["Why", "理由"],
   whatIf: ["What if", "もし設定が違ったら"],
@@ -99,12 +106,9 @@ const TEXTS = {
 export type RolloutKey = keyof typeof TEXTS;
 
 /** What a run found. */
-export function verdict(found: string): string {
-  const key = `verdict.${found}`;
-  return key in TEXTS ? r(key as RolloutKey) : found;
-}
+export const verdict = (found: Verdict | ""): string => (found ? r(`verdict.${found}`) : "");
 
 /** As `t`, of this catalogue. */
 export function r(key: RolloutKey, values: Record<string, string | number> = {}): string {
-  return pick(TEXTS[key]).replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ""));
+  return fill(pick(TEXTS[key]), values);
 }

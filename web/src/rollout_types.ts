@@ -1,5 +1,7 @@
 // What lastcall ui tells of a rollout (src/lastcall/ui/rollout: room.py, picture.py, values.py).
 
+import type { CauseId, Disrupt, Load, Source, Verdict } from "./published";
+
 export interface Values {
   sleep: number | null;
   grace: number;
@@ -24,21 +26,41 @@ export interface RolloutPod {
 export interface Lost {
   id: number;
   at: number;
-  kind: string;
+  kind: Load;
   how: string;
   pod: string;
   phase: string;
-  cause: string;
+  cause: CauseId;
+  /** Of the Pod that it was sent to; "" for none, and where that is not known. */
+  uid: string;
+  /** With those that were lost there at about the same time. */
+  count: number;
+}
+
+export interface Track {
+  from: number;
+  to: number;
+  became: "answered" | "moved" | "lost";
+  messages: number;
+}
+
+export interface Strip {
+  kind: Load;
+  columns: [column: number, answered: number, moved: number, lost: number][];
+  /** Of what lasts for seconds, in place of columns: rows of lines. */
+  tracks: Track[][];
+  /** Of good answers, in milliseconds. */
+  latency: [column: number, median: number, most: number][];
 }
 
 export interface Picture {
   start: number;
   end: number;
   column: number;
-  strips: { kind: string; columns: [number, number, number, number][] }[];
+  strips: Strip[];
   pods: RolloutPod[];
   lost: Lost[];
-  causes: { count: number; how: string; means: string; cause: string; why: string }[];
+  causes: { count: number; atMost: string; kind: Load; how: string; means: string; cause: CauseId; why: string }[];
   totals: Record<string, number>;
   losses: Record<string, number>;
   controlTotal: number;
@@ -79,6 +101,20 @@ export interface Search {
   done: boolean;
 }
 
+/** An experiment in a file that was saved (src/lastcall/experiment/rollout/html.py). */
+export interface Report extends Picture {
+  what: string;
+  which: string;
+  verdict: Verdict;
+  sentence: string;
+  about: string;
+  notes: string[];
+  patch: string;
+  tables: { caption: string; head: string[]; rows: string[][] }[];
+  /** How each old Pod ended: the key of its story, and words. */
+  ends: { uid: string; words: string }[];
+}
+
 export interface Rollout extends Picture {
   number: number;
   phase: string;
@@ -86,10 +122,10 @@ export interface Rollout extends Picture {
   began: boolean;
   what: string;
   service: string;
-  disrupt: string;
-  source: string;
+  disrupt: Disrupt;
+  source: Source;
   now: number;
-  verdict: string;
+  verdict: Verdict | "";
   sentence: string;
   patch: string;
   command: string;
@@ -101,7 +137,7 @@ export interface Rollout extends Picture {
   search: Search | null;
   /** Of a cluster of somebody else: its context, and what predicts in place of this page. */
   theirs: { context: string; here: string } | null;
-  runs: { verdict: string; lost: number; total: number; propagation: string; why: Why }[];
+  runs: { verdict: Verdict | ""; lost: number; total: number; propagation: string; why: Why }[];
   values: Values;
   replicas: number;
   leastUnavailable: number;

@@ -2,6 +2,7 @@
 
 import { useEffect, useReducer } from "preact/hooks";
 import type { Rollout } from "./rollout_types";
+import type { Saved } from "./saved";
 import { type Language, language } from "./texts";
 import type { Run } from "./tour-data";
 import type { Cluster, End, Node, Pod, Story, Workload } from "./types";
@@ -12,7 +13,7 @@ type Items = Record<string, unknown>;
 interface Last {
   stories: Story[];
   ends: Record<string, End>;
-  rollout: Rollout | null;
+  rollout?: Rollout | null;
 }
 
 /** Pods whose cells take longer than a frame to look through. */
@@ -31,7 +32,13 @@ class Store {
   skew = 0;
   labels = "";
   /** Why the server has ended: with its cluster, or without it; "" while it is there. */
-  ended: "" | "cluster" | "page" | "trace" = "";
+  ended: "" | "cluster" | "page" | "trace" | "file" = "";
+
+  /** From when to when changes never came, in ms since the epoch: the page was behind more than the server keeps. */
+  missed: [from: number, to: number] | null = null;
+
+  /** The server's time of the latest message. */
+  private heard = 0;
 
   /** The experiment that is shown, where the page is of a rollout. */
   rollout: Rollout | null = null;
@@ -63,6 +70,14 @@ class Store {
     this.labels = labels;
     this.pod = pod;
     this.tellAnew();
+  }
+
+  /** There never was a server: this is what a file has. */
+  restore(saved: Saved): void {
+    this.ended = "file";
+    this.pod = saved.stories.length === 1 && !saved.reports ? "1" : "";
+    this.last = { en: saved, ja: saved };
+    this.show();
   }
 
   /** The reader has chosen another language, or another Pod: what the server tells is asked for again. */
@@ -119,8 +134,10 @@ class Store {
   }
 
   private items(event: Event, anew: boolean): void {
-    const { now, items } = JSON.parse((event as MessageEvent<string>).data) as { now: number; items: Items };
+    const { now, items, missing } = JSON.parse((event as MessageEvent<string>).data) as { now: number; items: Items; missing?: boolean };
     this.connected = true;
+    if (missing) this.missed = [this.missed?.[0] ?? this.heard, now];
+    this.heard = now;
     this.skew = now - Date.now();
     if (anew) for (const map of [this.pods, this.nodes, this.workloads, this.ends, this.tour]) map.clear();
     const maps: Record<string, Map<string, unknown>> = {

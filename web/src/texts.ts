@@ -1,5 +1,7 @@
 // Every text of the page, in English and Japanese. What the cluster's records say comes from lastcall, in English.
 
+import { saved } from "./saved";
+
 export type Language = "en" | "ja";
 
 const TEXTS = {
@@ -13,6 +15,10 @@ const TEXTS = {
   lost: [
     "The page has lost its server: is lastcall ui still running? It tries again.",
     "サーバーに接続できません。lastcall ui は動いていますか?再接続しています。",
+  ],
+  missed: [
+    "From {a} to {b} steps are missing: the page could not follow. What is shown is the present state.",
+    "{a} から {b} までの経過は欠けています。ページが追いつけなかったためです。表示は現在の状態です。",
   ],
   closedTitle: ["This page needs its link", "このページにはリンクが必要です"],
   closedText: [
@@ -92,6 +98,34 @@ const TEXTS = {
   ],
   next: ["What comes next (predicted)", "これから起きること (予測)"],
   nothingNext: ["Nothing is to come.", "これから起きることはありません。"],
+  stretch: ["stretched where much happens", "変化の多い所を広げる"],
+  toEnd: ["Show the end", "最後を表示"],
+  before: ["Previous record", "前の記録"],
+  after: ["Next record", "次の記録"],
+  zoomIn: ["Zoom in", "拡大"],
+  zoomOut: ["Zoom out", "縮小"],
+  fit: ["Fit", "全体"],
+  walkHelp: ["In the picture: ← → records, + − zoom, drag along the time axis.", "図の中では ← → で記録、+ − で拡大縮小、時間軸のドラッグで時点。"],
+  "bar.running": ["running", "実行中"],
+  "bar.preStop": ["preStop hook", "preStop フック"],
+  "bar.waiting": ["waits for its turn", "順番待ち"],
+  "bar.drain": ["stop signal to exit", "停止シグナルから終了まで"],
+  "bar.overrun": ["over the grace period", "猶予時間を超過"],
+  "bar.ready": ["endpoint ready", "エンドポイント ready"],
+  "bar.serving": ["serving while terminating", "終了処理中も応答"],
+  "bar.terminating": ["terminating, not serving", "終了処理中、応答なし"],
+  endedTitle: ["How the containers ended", "コンテナーの終わり方"],
+  "col.ended": ["Ended with", "終わり方"],
+  "col.after": ["After its stop signal", "停止シグナルから"],
+  "col.hook": ["preStop hook", "preStop フック"],
+  factsOf: ["Facts", "記録された値"],
+  causes: ["Cause and effect", "原因と結果"],
+  effects: ["led to step", "結果: 段階"],
+  evidenceHelp: [
+    "Every record was observed by the process that wrote it, unless it says inferred (concluded from something else) or predicted (simulated).",
+    "記録は、推定 (ほかの記録からの結論) または予測 (シミュレーション) と書かれていない限り、書いたプロセス自身が観測したものです。",
+  ],
+  scaleOf: ["0 to {s} s, true to scale", "0 から {s} 秒 (等間隔)"],
   steps: ["Steps", "段階"],
   details: ["with details", "詳細も表示"],
   meaning: ["What it is", "意味"],
@@ -118,51 +152,15 @@ const TEXTS = {
   at: ["at {a} s", "{a} 秒"],
   between: ["between {a} s and {b} s", "{a} 秒から {b} 秒の間"],
   from: ["from {a} s on", "{a} 秒以降"],
-  end: ["End this Pod", "この Pod を終了する"],
-  grace: ["Grace period in seconds (empty: its own)", "猶予秒数 (空欄: Pod の設定)"],
-  delete: ["Delete", "削除"],
-  force: ["Delete by force", "強制削除"],
-  forceSure: ["I know: its processes may still run afterwards", "プロセスが残りうることを理解しています"],
-  evict: ["Evict", "退避 (evict)"],
   same: ["The same with kubectl", "kubectl での同じ操作"],
   copy: ["Copy", "コピー"],
   copied: ["Copied", "コピーしました"],
-  done: ["Accepted: {what}", "受理されました: {what}"],
-  describe: ["Describe", "詳細"],
-  events: ["Events", "イベント"],
-  yaml: ["YAML", "YAML"],
-  logs: ["Logs", "ログ"],
-  terminal: ["Terminal", "端末"],
-  terminalHelp: [
-    "A shell (sh) in the container, without a TTY: write a line and press Enter.",
-    "コンテナー内のシェル (sh、TTY なし)。1 行書いて Enter。",
-  ],
-  connect: ["Start a shell", "シェルを開始"],
-  closed: ["The shell has ended.", "シェルは終了しました。"],
-  line: ["Command line", "コマンド行"],
-  previous: ["the run before", "前回の実行"],
   container: ["Container", "コンテナー"],
-  refresh: ["Refresh", "更新"],
-  empty: ["Nothing there.", "何もありません。"],
-  search: ["Search", "検索"],
-  historyNone: ["No Pod has ended yet.", "まだ終了した Pod はありません。"],
   "col.pod": ["Pod", "Pod"],
-  "col.when": ["End began", "終了開始"],
-  "col.grace": ["Grace", "猶予"],
   "col.gone": ["Gone after", "消滅まで"],
   "col.how": ["How it ended", "終わり方"],
   "col.exits": ["Exits", "終了コード"],
   phase: ["Phase", "フェーズ"],
-  node: ["Node", "ノード"],
-  address: ["Address", "アドレス"],
-  owner: ["Owner", "所有者"],
-  restarts: ["Restarts", "再起動"],
-  created: ["Created", "作成"],
-  labelsOf: ["Labels", "ラベル"],
-  containers: ["Containers", "コンテナー"],
-  conditions: ["Conditions", "コンディション"],
-  condition: ["Condition", "コンディション"],
-  "col.at": ["Last seen", "最終時刻"],
   "col.state": ["State", "状態"],
   "col.last": ["Last state", "前回の状態"],
   "col.image": ["Image", "イメージ"],
@@ -174,6 +172,7 @@ const TEXTS = {
 export type Key = keyof typeof TEXTS;
 
 function chosen(): Language {
+  if (saved) return saved.language;
   const kept = localStorage.getItem("lastcall-language");
   if (kept === "en" || kept === "ja") return kept;
   return navigator.language.toLowerCase().startsWith("ja") ? "ja" : "en";
@@ -189,9 +188,14 @@ export function choose(other: Language): void {
 
 /** The text in the reader's language; `{x}` is taken from `values`. */
 export function t(key: Key, values: Record<string, string | number> = {}): string {
-  const text = TEXTS[key][language === "ja" ? 1 : 0];
-  return text.replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ""));
+  return fill(pick(TEXTS[key]), values);
 }
+
+/** A time of day. */
+export const clock = (at: number): string => new Date(at).toLocaleTimeString(language);
+
+/** A text with its values. */
+export const fill = (text: string, values: Record<string, string | number>): string => text.replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ""));
 
 /** Of a pair that stands elsewhere in the catalogue. */
 export const pick = (pair: readonly [string, string]): string => pair[language === "ja" ? 1 : 0];

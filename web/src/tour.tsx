@@ -1,11 +1,11 @@
 // The lesson: one step after the other, each run on the cluster behind the page, or played where there is none.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Command } from "./act";
+import { Command } from "./command";
 import { beginning, Lanes, since } from "./lanes";
 import { views } from "./later";
 import { Player, usePlayer } from "./player";
-import { Steps } from "./pod";
+import { Steps } from "./steps";
 import { explained, sourceOf } from "./rules";
 import { ask, calm, store, useStore, useTicks } from "./store";
 import { language, pick, t } from "./texts";

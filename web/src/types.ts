@@ -1,5 +1,7 @@
 // What lastcall ui answers (src/lastcall/ui: cells.py, story.py, predict.py).
 
+import type { Evidence, Outcome, Severity } from "./published";
+
 export interface Pod {
   namespace: string;
   name: string;
@@ -50,7 +52,7 @@ export interface End {
   at: number;
   grace: number | null;
   gone: number | null;
-  outcome: string;
+  outcome: Outcome;
   words: string;
   exits: { container: string; code: number | null; signal: string | null }[];
 }
@@ -101,7 +103,8 @@ export interface Lane {
 }
 
 export interface Step {
-  n: number;
+  /** Its number in the picture; null for one that is not there. */
+  n: number | null;
   at: number;
   actor: string;
   container: string;
@@ -109,11 +112,9 @@ export interface Step {
   text: string;
   level: number;
   style: string;
-  evidence: string;
+  evidence: Evidence;
   rule: string;
-  source: string;
-  explain: string;
-  meaning: string;
+  facts: [name: string, value: string][];
   cause: number | null;
 }
 
@@ -130,13 +131,23 @@ export interface Story {
   grace: number | null;
   gone: number | null;
   ongoing: boolean;
-  outcome: string;
+  outcome: Outcome;
   words: string;
+  verdict: string;
+  /** Node, grace period, phase, how long it took, uid. */
+  about: string;
   leftOut: number;
   lanes: Lane[];
   steps: Step[];
-  output: { at: number; container: string; text: string }[];
-  findings: { id: string; severity: string; text: string; advice: string }[];
+  /** Records that are not in the picture. */
+  others: { title: string; notes: string[]; steps: Step[] }[];
+  rules: Record<string, { explain: string; source: string }>;
+  meanings: Record<string, string>;
+  output: { at: number; container: string; text: string; err?: boolean; note?: boolean }[];
+  lastWords: { title: string; lines: string[] }[];
+  budget: { title: string; of: string; container: string; over: number; parts: { kind: string; words: string; share: number; time: string }[] } | null;
+  containers: { name: string; kind: string; cells: string[] }[];
+  findings: { id: string; severity: Severity; container: string; text: string; advice: string }[];
   notKnown: string[];
   why: string;
   next: Next[];

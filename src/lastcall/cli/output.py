@@ -137,7 +137,7 @@ def document(
         return json_text(made)
     if output == "html":
         # late: 24 ms of `story --help`
-        from lastcall.endings.render import html_page
+        from lastcall.ui import html_page
 
         return html_page(endings, kubernetes_version=kubernetes_version, lastcall_version=__version__, error=error)
     if output in ("junit", "github"):

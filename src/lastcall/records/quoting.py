@@ -6,7 +6,7 @@ Each kind of output quotes them in one place:
 terminal, log   `endings/render/console.py` (rich), `cli/terminal.py` (lines)
 JSON            `endings/render/json_text.py`
 JUnit, GitHub's annotations, Markdown   `endings/render/checks.py`
-HTML            `endings/render/markup.py`
+HTML            `endings/render/markup.py`, `ui/saved.py`
 Prometheus      `trace/exporting/workload.py:clean`
 """
 

@@ -1,4 +1,7 @@
 from .asked import AskedPage as AskedPage
+from .saved import saved_page as saved_page
+from .saved_stories import html_page as html_page
+from .saved_stories import stories as stories
 from .server import NotListening as NotListening
 from .server import PageServer as PageServer
 from .source import PageClient as PageClient

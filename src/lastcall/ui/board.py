@@ -32,6 +32,7 @@ class Board:
     _there: OrderedDict[str, tuple[int, Value]] = field(default_factory=OrderedDict)
     _gone: OrderedDict[str, int] = field(default_factory=OrderedDict)
     _complete_since: int = 0
+    _cleared: int = 0
 
     def put(self, key: str, value: Value) -> None:
         """What is there now; the same again is not a change."""
@@ -63,7 +64,7 @@ class Board:
         self._there.clear()
         self._gone.clear()
         self.version += 1
-        self._complete_since = self.version
+        self._complete_since = self._cleared = self.version
         self.on_change()
 
     def everything(self) -> Changes:
@@ -84,6 +85,10 @@ class Board:
                 break
             found[key] = None
         return found
+
+    def is_behind(self, version: int) -> bool:
+        """Return True for a version of this cluster after which changes are no longer known."""
+        return self._cleared <= version < self._complete_since
 
     # -- what a browser is told of a version
 

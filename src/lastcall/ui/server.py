@@ -3,14 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from importlib import resources
 from typing import Any, TypeVar
 
 import orjson
 from aiohttp import web
 
 from lastcall._version import __version__
-from lastcall.endings.render import html_page
 from lastcall.kube.api import AnyObject, LabelSelector, StatusError, parse_label_selector
 from lastcall.kube.client import ConnectionLost
 from lastcall.records.language import ENGLISH, LANGUAGES, told
@@ -19,6 +17,8 @@ from lastcall.ui.board import Changes
 from lastcall.ui.entrance import ENTER, HEADERS, Asked, Entrance
 from lastcall.ui.predict import what_if_deleted
 from lastcall.ui.rollout.room import RolloutRoom
+from lastcall.ui.saved import asset
+from lastcall.ui.saved_stories import html_page
 from lastcall.ui.source import PageClient
 from lastcall.ui.story import plan
 from lastcall.ui.tour.levels import BadManifest, level_document, levels
@@ -34,6 +34,7 @@ FILES = {
     "ui.js": "text/javascript",
     "tour.js": "text/javascript",
     "rollout.js": "text/javascript",
+    "cluster.js": "text/javascript",
     "ui.css": "text/css",
 }
 PAUSE_SECONDS = 0.1
@@ -160,7 +161,7 @@ class PageServer:
 
     async def _index(self, request: web.Request) -> web.StreamResponse:
         """For everybody: it shows nothing of the cluster, and takes the token out of its address."""
-        return web.Response(text=_asset("index.html"), content_type="text/html")
+        return web.Response(text=asset("index.html"), content_type="text/html")
 
     def _is_known(self, entrance: Entrance) -> Handler:
         async def is_known(request: web.Request) -> web.StreamResponse:
@@ -183,7 +184,7 @@ class PageServer:
 
     def _file(self, name: str) -> Handler:
         async def file(request: web.Request) -> web.StreamResponse:
-            return web.Response(text=_asset(name), content_type=FILES[name])
+            return web.Response(text=asset(name), content_type=FILES[name])
 
         return file
 
@@ -214,9 +215,12 @@ class PageServer:
             changes = board.after(version)
             name = "changes" if changes is not None else "snapshot"
             shown = _selected(board.everything() if changes is None else changes, selector)
+            missing = board.is_behind(version)
             now, version = board.event_id, board.version
             if shown or changes is None:
                 message = {"now": self._clock.wall_ns() / 1e6, "items": told(shown, language)}
+                if missing:
+                    message["missing"] = True
                 await response.write(_event(name, message, now))
             if uid and seen != self._watching.version(uid):
                 seen = self._watching.version(uid)
@@ -449,7 +453,3 @@ async def _body(request: web.Request) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise web.HTTPBadRequest(text="the body is not a JSON object")
     return body
-
-
-def _asset(name: str) -> str:
-    return (resources.files("lastcall.ui") / "assets" / name).read_text("utf-8")

@@ -4,58 +4,81 @@
 # check: reads facts because any record in the lane of the service proxies may name its node
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from lastcall.endings import Ending, Lane, Mark, decide_picture, is_ongoing, outcome_words
-from lastcall.endings.render import actor_label
+from lastcall.endings import Ending, Lane, Mark, decide_picture, is_ongoing, last_words, outcome_words, verdict
 from lastcall.kube.api import AnyObject
 from lastcall.records import kinds
-from lastcall.records.explain import explain
 from lastcall.records.record import Record
-from lastcall.records.text import printable
-from lastcall.records.words import meaning, words_for
 from lastcall.ui.predict import Next, what_comes_next
-
-MOST_MARKS = 400
-MOST_LINES = 400
-"""Lines of output that the page gets: the latest."""
+from lastcall.ui.printed import printed
+from lastcall.ui.steps import meanings, other_steps, rules, seconds_of, steps
+from lastcall.ui.summary import about, budget, containers
 
 _PROXIES = "service proxy"
-_KUBERNETES = ("pkg/", "staging/", "plugin/", "cmd/")
+_MOST_TICKS = 1000
+"""Of a lane of output."""
 
 
-def story(ending: Ending, pod: AnyObject | None, now_ns: int, kubernetes_version: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of a story is told: marks of its picture, bytes of its output, records that are not in the picture."""
+
+    marks: int = 400
+    output_bytes: int = 40_000
+    others: int = 0
+
+
+LIVE = Extent()
+
+
+def story(
+    ending: Ending, pod: AnyObject | None, now_ns: int, kubernetes_version: str, extent: Extent = LIVE
+) -> dict[str, Any]:
     """The document of one Pod. `now_ns` is the monotonic clock of the records; seconds count from the story's zero."""
-    picture = decide_picture(ending, most=MOST_MARKS)
+    picture = decide_picture(ending, most=extent.marks)
     now = (now_ns - ending.zero_ns) / 1e9 if ending.zero_ns else 0.0
     numbers = {mark.entry.record.id: mark.number for mark in picture.marks}
-    wall = next((e.record.wall_ns - e.record.at_ns + ending.zero_ns for e in ending.entries), 0)
     ongoing = is_ongoing(ending)
+    told = steps([mark.entry for mark in picture.marks], numbers)
+    others = other_steps(ending, picture, numbers, extent.others) if extent.others else []
+    listed = [*told, *(step for group in others for step in group["steps"])]
     return {
         "uid": ending.pod.uid,
         "namespace": ending.pod.namespace,
         "name": ending.pod.name,
         "node": ending.pod.node,
         "zero": ending.zero_kind,
-        "zeroAt": wall / 1e6,
+        "zeroAt": _wall_ns(ending) / 1e6,
         "now": round(now, 4),
         "start": picture.start,
-        "end": _at(picture.end),
+        "end": seconds_of(picture.end),
         "grace": ending.grace_seconds,
-        "gone": None if ending.gone is None else _at(ending.gone),
+        "gone": None if ending.gone is None else seconds_of(ending.gone),
         "ongoing": ongoing and ending.gone is None,
         "outcome": ending.outcome,
         "words": outcome_words(ending),
+        "verdict": verdict(ending),
+        "about": about(ending),
         "leftOut": picture.left_out,
         "lanes": [_lane(lane) for each in picture.lanes for lane in _by_node(each)],
-        "steps": [_step(mark, numbers, kubernetes_version) for mark in picture.marks],
-        "output": [
-            {"at": round(each.at, 4), "container": each.container, "text": printable(each.text)}
-            for each in ending.output[-MOST_LINES:]
-        ],
+        "steps": told,
+        "others": others,
+        "rules": rules(listed, kubernetes_version),
+        "meanings": meanings(told),
+        "output": printed(ending, extent.output_bytes),
+        "lastWords": [{"title": title, "lines": list(lines)} for title, lines in last_words(ending)],
+        "budget": budget(ending.budget, len(ending.containers)),
+        "containers": containers(ending),
         "findings": [
-            {"id": each.id, "severity": each.severity, "text": each.text, "advice": each.advice}
+            {
+                "id": each.id,
+                "severity": each.severity,
+                "container": each.container,
+                "text": each.text,
+                "advice": each.advice,
+            }
             for each in ending.findings
         ],
         "notKnown": list(ending.not_known),
@@ -64,22 +87,14 @@ def story(ending: Ending, pod: AnyObject | None, now_ns: int, kubernetes_version
     }
 
 
-def _at(seconds: float) -> float:
-    """Rounded all alike: the page shows what is not after the moment it shows, and the last step is at the very end."""
-    return round(seconds, 5)
+def _wall_ns(ending: Ending) -> int:
+    """The story's zero by the wall clock."""
+    return next((e.record.wall_ns - e.record.at_ns + ending.zero_ns for e in ending.entries), 0)
 
 
 def plan(steps: Sequence[Next]) -> list[dict[str, Any]]:
     """For the page."""
     return [asdict(each) for each in steps]
-
-
-def source_link(rule: str, kubernetes_version: str) -> str:
-    """Where the rule stands in Kubernetes's source; "" for a rule of something else. Opened by a click only."""
-    path, _, _function = rule.partition(":")
-    if not path.startswith(_KUBERNETES):
-        return ""
-    return f"https://github.com/kubernetes/kubernetes/blob/v{kubernetes_version or '1.36'}.0/{path}"
 
 
 def _by_node(lane: Lane) -> list[Lane]:
@@ -99,41 +114,32 @@ def _lane(lane: Lane) -> dict[str, Any]:
         "name": lane.name,
         "detail": lane.detail,
         "bars": [{"kind": b.kind, "label": b.label, "start": b.start, "end": b.end} for b in lane.bars],
-        "marks": [{"n": m.number, "at": _at(m.entry.at), "glyph": m.glyph, "label": m.label} for m in lane.marks],
-        "lines": [round(each, 4) for each in lane.lines],
+        "marks": [
+            {"n": m.number, "at": seconds_of(m.entry.at), "glyph": m.glyph, "label": m.label} for m in lane.marks
+        ],
+        "lines": [round(each, 4) for each in _apart(lane.lines)],
     }
 
 
-def _step(mark: Mark, numbers: dict[str, int], kubernetes_version: str) -> dict[str, Any]:
-    record = mark.entry.record
-    words = words_for(record)
-    return {
-        "n": mark.number,
-        "at": _at(mark.entry.at),
-        "actor": actor_label(record),
-        "container": record.container,
-        "kind": record.kind,
-        "text": words.text,
-        "level": words.level,
-        "style": words.style,
-        "evidence": record.evidence,
-        "rule": record.rule,
-        "source": source_link(record.rule, kubernetes_version),
-        "explain": explain(record.rule),
-        "meaning": meaning(record.kind),
-        "cause": numbers.get(mark.entry.cause_id or ""),
-    }
+def _apart(lines: Sequence[float]) -> list[float]:
+    """Of very many lines those that can be told apart in a picture."""
+    if len(lines) <= _MOST_TICKS:
+        return list(lines)
+    least, kept = (lines[-1] - lines[0]) / _MOST_TICKS, [lines[0]]
+    for each in lines:
+        if each - kept[-1] >= least:
+            kept.append(each)
+    return kept
 
 
 def end_row(ending: Ending) -> dict[str, Any]:
     """A line of the history of ends."""
-    wall = next((e.record.wall_ns - e.record.at_ns + ending.zero_ns for e in ending.entries), 0)
     return {
         "uid": ending.pod.uid,
         "namespace": ending.pod.namespace,
         "name": ending.pod.name,
         "node": ending.pod.node,
-        "at": wall / 1e6,
+        "at": _wall_ns(ending) / 1e6,
         "grace": ending.grace_seconds,
         "gone": ending.gone,
         "outcome": ending.outcome,

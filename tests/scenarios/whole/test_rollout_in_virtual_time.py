@@ -1,5 +1,6 @@
 """`rollout --find-safe` in virtual time: real controllers, kubelet and proxy; Pods that end as it was measured."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,9 @@ def test_each_old_pod_has_its_story_in_the_text_the_document_and_the_page() -> N
     assert text.count("DELETE accepted") == 1 and "the stories of 2 more" in text
     (told,) = as_json([found])["experiments"]
     assert [each["name"] for each in told["stories"]] == [each.pod.name for each in found.endings]
-    assert html_page([found]).count("<details>") == 3
+    page = json.loads(html_page([found]).partition(' id="saved">')[2].partition("</script>")[0])
+    assert [each["uid"] for each in page["reports"][0]["ends"]] == [each["uid"] for each in page["stories"]]
+    assert len(page["stories"]) == 3
 
 
 KINDS = dict.fromkeys(("fresh", "keep-alive", "slow", "stream", "websocket", "http2", "tcp"), 50.0)

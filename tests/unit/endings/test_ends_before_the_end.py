@@ -18,7 +18,6 @@ from lastcall.cli.exit_status import exit_status
 from lastcall.endings.ending import build_endings
 from lastcall.endings.facts.pod import facts_from_records, pod_facts
 from lastcall.endings.render.chrome_trace import trace_document
-from lastcall.endings.render.html import html_page
 from lastcall.endings.render.json_v1 import LAYOUT
 from lastcall.endings.render.plain import plain_text
 from lastcall.endings.story import ContainerFacts, Ending, PodFacts
@@ -26,6 +25,7 @@ from lastcall.endings.verdict import is_ongoing, outcome_words
 from lastcall.kube.api.pods.recorded import container_facts
 from lastcall.records import kinds as k
 from lastcall.records.record import Record
+from lastcall.ui.saved_stories import html_page
 
 
 def finding(ending: Ending, id_: str) -> Any:
@@ -445,8 +445,8 @@ def test_pages_and_traces_of_a_pod_that_lives_have_its_last_words(new_tape: Any)
     tape.started(at=20)
     endings = living(tape)
     page = html_page(endings, kubernetes_version="1.36", lastcall_version="0")
-    assert "what app printed last (exit code 3)" in page and "FATAL &lt;no&gt; DB_URL</pre>" in page
-    assert "o-unknown" in page and "is running, after 2 restarts" in page
+    assert '{"title":"what app printed last (exit code 3)","lines":["FATAL \\u003cno> DB_URL"]}' in page
+    assert "is running, after 2 restarts" in page
     assert "is running" in str(trace_document(endings, kubernetes_version="1.36", lastcall_version="0"))
 
 

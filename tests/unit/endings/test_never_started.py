@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from lastcall.endings.ending import build_endings
-from lastcall.endings.render.html import html_page
 from lastcall.endings.render.plain import plain_text
 from lastcall.endings.story import ContainerFacts, PodFacts
 from lastcall.endings.verdict import verdict
 from lastcall.kube.api.pods.recorded import status_problems
 from lastcall.records import kinds as k
+from lastcall.ui.saved_stories import html_page
 
 PULL = {"container": "app", "reason": "ImagePullBackOff", "message": 'Back-off pulling image "x:1"'}
 
@@ -109,7 +109,7 @@ def test_of_a_pod_that_lives_nothing_is_said_to_be_stopped_or_too_late(new_tape:
     assert found.text == words
     page = html_page([ending], kubernetes_version="1.36", lastcall_version="0")
     shown = " ".join(plain_text([ending], 200).split())
-    assert "app not started yet" in shown and "<td>not started yet</td>" in page
+    assert "app not started yet" in shown and '"cells":["not started yet","","",""]' in page
     if story is not init_container_runs:
         assert verdict(ending) == words.replace("app has not", "No container of it has")
     for text in (verdict(ending), found.text, shown):

@@ -70,3 +70,16 @@ def test_a_browser_that_was_away_has_in_the_end_what_is_there(steps: list[tuple[
         else:
             shown[key] = change
     assert shown == board.everything()
+
+
+def test_a_browser_is_behind_when_too_much_has_gone_and_not_when_another_cluster_has_come() -> None:
+    board = Board(most_gone=1)
+    board.put("pod/a", {})
+    seen = board.version
+    assert not board.is_behind(seen) and not board.is_behind(-1)
+    for name in "bc":
+        board.put(f"pod/{name}", {})
+        board.take(f"pod/{name}")
+    assert board.is_behind(seen) and not board.is_behind(board.version) and not board.is_behind(-1)
+    board.clear()
+    assert board.after(seen) is None and not board.is_behind(seen)

@@ -126,7 +126,7 @@ async def test_a_page_that_only_reads_changes_nothing(path: str) -> None:
 
 async def test_every_file_of_the_page_is_served_to_everybody_and_nothing_else_is() -> None:
     async with page() as (entrance, browser):
-        for name in ("", "assets/ui.js", "assets/tour.js", "assets/rollout.js", "assets/ui.css"):
+        for name in ("", "assets/ui.js", "assets/tour.js", "assets/rollout.js", "assets/cluster.js", "assets/ui.css"):
             assert (await ask(browser, entrance, f"/{name}"))[0] == 200, name
         for name in ("assets/index.html", "assets/../server.py", "assets/none.js"):
             assert (await ask(browser, entrance, f"/{name}"))[0] == 404, name

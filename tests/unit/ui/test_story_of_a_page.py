@@ -7,7 +7,8 @@ from story_samples import samples
 from lastcall.endings.ending import build_endings
 from lastcall.endings.story import PodFacts
 from lastcall.records.record import Record
-from lastcall.ui.story import end_row, source_link, story
+from lastcall.ui.steps import source_link
+from lastcall.ui.story import end_row, story
 
 
 def test_every_story_can_be_drawn() -> None:

@@ -105,7 +105,7 @@ def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
     versions = ", ".join(story.version for story in stories)
     if output == "html":
         # late: 16 ms, when it is used
-        from lastcall.endings.render import html_page
+        from lastcall.ui import html_page
 
         return html_page(
             labelled(stories),

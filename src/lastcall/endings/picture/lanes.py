@@ -39,7 +39,7 @@ _IN_CONTAINER = (
     kinds.SIGNAL_SENT, kinds.PROCESS_EXITED, kinds.PROCESS_STARTED, kinds.SOCKETS_AT_STOP, kinds.LISTENER_CLOSED,
     kinds.CONNECTIONS_CLOSED, kinds.SOCKETS_AT_EXIT, kinds.PROCESSES_LEFT, kinds.CHILD_ENDED,
 )  # fmt: skip
-KINDS: dict[str, str] = {
+CONTAINER_KINDS: dict[str, str] = {
     "container": "",
     "init": tell("init"),
     "sidecar": tell("sidecar"),
@@ -120,7 +120,7 @@ def decide_picture(ending: Ending, *, most: int = 400) -> Picture:
         own = tuple(
             m for m in marks if m.entry.record.container == container.name and _is_in_container(m.entry, ending)
         )
-        detail = KINDS.get(container.kind, container.kind)
+        detail = CONTAINER_KINDS.get(container.kind, container.kind)
         lanes.append(Lane("container", container.name, detail, _phases(container, ending, start, end), own))
         lines = tuple(line.at for line in ending.output if line.container == container.name)
         if lines:

@@ -1,3 +1,4 @@
+from .bars import budget_parts as budget_parts
 from .checks import Check as Check
 from .checks import Level as Level
 from .checks import as_github as as_github
@@ -11,7 +12,6 @@ from .envelope import AboutCluster as AboutCluster
 from .envelope import Head as Head
 from .envelope import about_cluster as about_cluster
 from .envelope import envelope as envelope
-from .html import html_page as html_page
 from .json_text import quoted_json as quoted_json
 from .json_v1 import NotSimulated as NotSimulated
 from .json_v1 import ending_json as ending_json
@@ -21,8 +21,6 @@ from .lines import actor_label as actor_label
 from .live import TICK_SECONDS as TICK_SECONDS
 from .live import LiveTimeline as LiveTimeline
 from .markup import Markup as Markup
-from .markup import percent as percent
-from .markup import prose as prose
 from .markup import tag as tag
 from .plain import plain_text as plain_text
 from .redraw import WIPE as WIPE

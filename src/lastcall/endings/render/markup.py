@@ -1,13 +1,9 @@
-"""HTML and SVG from Python: everything that is not `Markup` is escaped, so nothing a container prints becomes a tag."""
+"""HTML from Python: everything that is not `Markup` is escaped, so nothing a container prints becomes a tag."""
 
-import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
 
-from lastcall.records.language import ENGLISH, told
 from lastcall.records.quoting import without_commands
 from lastcall.records.text import printable
 
@@ -20,31 +16,14 @@ class Markup(str):
 
 Content: TypeAlias = "str | int | float | Iterable[Content] | None"
 
-_language = ContextVar("language of the page that is made", default=ENGLISH)
-
 _VOID = frozenset(("meta", "link", "br", "hr", "input", "col"))
-
-
-@contextmanager
-def telling(language: str) -> Iterator[None]:
-    """What is made within is told in that language (`records/language.py`)."""
-    before = _language.set(language)
-    try:
-        yield
-    finally:
-        _language.reset(before)
-
-
-def said(value: object) -> str:
-    """In the language of the page that is made."""
-    return told(value, _language.get()) if isinstance(value, str) else str(value)
 
 
 def text(value: object, limit: int = 4000) -> Markup:
     """Escaped text in one line; control characters, direction marks and lone surrogates are shown as escapes."""
     if isinstance(value, Markup):
         return value
-    return Markup(without_commands(escape(printable(said(value), limit)), lambda character: f"&#{ord(character)};"))
+    return Markup(without_commands(escape(printable(str(value), limit)), lambda character: f"&#{ord(character)};"))
 
 
 def tag(name: str, /, *content: Content, **attributes: object) -> Markup:
@@ -66,13 +45,6 @@ def tag(name: str, /, *content: Content, **attributes: object) -> Markup:
     return Markup(f"<{opening}>{body}</{name}>")
 
 
-def svg(name: str, /, *content: Content, **attributes: object) -> Markup:
-    """The same for an element of SVG: without content it closes itself."""
-    body = join(content)
-    element = tag(name, body, **attributes)
-    return element if body else Markup(f"{element[: -len(f'></{name}>')]}/>")
-
-
 def join(content: Content) -> Markup:
     """All of `content` one after the other; None is nothing."""
     if content is None:
@@ -80,17 +52,3 @@ def join(content: Content) -> Markup:
     if isinstance(content, str | int | float):
         return text(content)
     return Markup("".join(map(join, content)))
-
-
-_CODE = re.compile(r"`([^`]+)`")
-
-
-def prose(sentence: str) -> Markup:
-    """Return a sentence, escaped; what stands between backticks is set as code."""
-    parts = _CODE.split(said(sentence))
-    return join([tag("code", part) if index % 2 else part for index, part in enumerate(parts)])
-
-
-def percent(share: float) -> str:
-    """Return a share of the width, 0 to 1, with the digits that a wide screen can show."""
-    return f"{share * 100:.2f}".rstrip("0").rstrip(".") + "%"

@@ -5,13 +5,27 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from lastcall.traffic import CAUSE_IDS, LOST_MEANS, WHY, Account, LostRequest, Moment, Outcome, PodLife
+from lastcall.traffic import (
+    CAUSE_IDS,
+    LONG_LIVED,
+    LOST_MEANS,
+    WHY,
+    Account,
+    LostRequest,
+    Moment,
+    Outcome,
+    PodLife,
+    percentage,
+    upper_bound,
+)
+from lastcall.ui.rollout.latency import latency_columns
+from lastcall.ui.rollout.tracks import tracks
 
 MOST_COLUMNS = 240
 LEAST_COLUMN = 0.05
 """Seconds."""
-MOST_LOST = 300
-"""Lost requests that are told one by one: the latest."""
+MARKS = 500
+"""Of lost requests, as many side by side in a lane: what is closer together is one."""
 
 
 def picture(
@@ -29,9 +43,9 @@ def picture(
         "start": round(begin, 3),
         "end": round(end, 3),
         "column": wide,
-        "strips": _strips(outcomes, begin + zero, wide),
+        "strips": _strips(outcomes, zero, begin, wide),
         "pods": [_pod(each, zero) for each in lives if each.name and (each.ready is not None or each.deleted)],
-        "lost": [_lost(each) for each in found.lost[-MOST_LOST:]] if found is not None else [],
+        "lost": _marks(found.lost, lives, begin, end) if found is not None else [],
         "causes": _causes(found) if found is not None else [],
         "totals": dict(found.totals) if found is not None else {},
         "losses": dict(found.losses) if found is not None else {},
@@ -46,21 +60,30 @@ def _column(seconds: float) -> float:
     return float(LEAST_COLUMN * 2 ** max(0, math.ceil(math.log2(max(seconds, 1) / LEAST_COLUMN / MOST_COLUMNS))))
 
 
-def _strips(outcomes: Sequence[Outcome], begin: float, wide: float) -> list[dict[str, Any]]:
-    """Of each kind, by columns: answered, carried on elsewhere, lost."""
+def _strips(outcomes: Sequence[Outcome], zero: float, begin: float, wide: float) -> list[dict[str, Any]]:
+    """Of each kind, by columns: answered, carried on elsewhere, lost; and how long good answers took."""
     counts: Counter[tuple[str, int, str]] = Counter()
+    kinds: dict[str, list[Outcome]] = {}
     for each in outcomes:
         became = "lost" if each.lost else "moved" if each.moved else "answered"
-        counts[each.kind, int((each.sent - begin) / wide), became] += 1
-    kinds = dict.fromkeys(each.kind for each in outcomes)
+        counts[each.kind, int((each.sent - zero - begin) / wide), became] += 1
+        kinds.setdefault(each.kind, []).append(each)
     found = []
-    for kind in kinds:
+    for kind, those in kinds.items():
         columns = sorted({column for of, column, _ in counts if of == kind})
         rows = [
             [column, counts[kind, column, "answered"], counts[kind, column, "moved"], counts[kind, column, "lost"]]
             for column in columns
         ]
-        found.append({"kind": kind, "columns": rows})
+        lasting = kind in LONG_LIVED
+        found.append(
+            {
+                "kind": kind,
+                "columns": rows,
+                "tracks": tracks(those, zero) if lasting else [],
+                "latency": [] if lasting else latency_columns(those, zero + begin, wide),
+            }
+        )
     return found
 
 
@@ -83,6 +106,25 @@ def _pod(life: PodLife, zero: float) -> dict[str, Any]:
     }
 
 
+def _marks(lost: Sequence[LostRequest], lives: Sequence[PodLife], begin: float, end: float) -> list[dict[str, Any]]:
+    """The first of each place in a lane, and how many more there are."""
+    wide = max(end - begin, 0.001) / MARKS
+    named: dict[str, list[PodLife]] = {}
+    for life in lives:
+        named.setdefault(life.name, []).append(life)
+    places: dict[tuple[str, int], list[LostRequest]] = {}
+    for each in lost:
+        uid = next((life.uid for life in named.get(each.pod, ()) if each.pod and _is_of(each, life)), "")
+        places.setdefault((uid, int((each.at - begin) / wide)), []).append(each)
+    return [{**_lost(those[0]), "uid": uid, "count": len(those)} for (uid, _), those in places.items()]
+
+
+def _is_of(lost: LostRequest, life: PodLife) -> bool:
+    """A StatefulSet's Pods have the names of those before them."""
+    where = lost.outcome.served_by
+    return where == life.ip if where else life.is_named(lost.outcome.sent)
+
+
 def _lost(lost: LostRequest) -> dict[str, Any]:
     return {
         "id": lost.outcome.id,
@@ -96,14 +138,16 @@ def _lost(lost: LostRequest) -> dict[str, Any]:
 
 
 def _causes(found: Account) -> list[dict[str, Any]]:
-    counts = Counter((each.outcome.lost, each.cause) for each in found.lost)
+    counts = Counter((each.outcome.kind, each.outcome.lost, each.cause) for each in found.lost)
     return [
         {
             "count": count,
+            "atMost": percentage(upper_bound(count, found.totals[kind])),
+            "kind": kind,
             "how": how,
             "means": LOST_MEANS[how] if how else "",
             "cause": CAUSE_IDS[cause],
             "why": WHY[cause],
         }
-        for (how, cause), count in counts.most_common()
+        for (kind, how, cause), count in counts.most_common()
     ]

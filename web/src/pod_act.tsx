@@ -1,8 +1,9 @@
 // Delete, force, evict: each beside the kubectl command that does the same.
 
 import { useState } from "preact/hooks";
+import { Command } from "./command";
+import { t } from "./cluster_texts";
 import { ask } from "./store";
-import { t } from "./texts";
 import type { Pod } from "./types";
 
 export function commands(pod: Pod, grace: string): Record<"delete" | "force" | "evict", string> {
@@ -19,16 +20,6 @@ export function commands(pod: Pod, grace: string): Record<"delete" | "force" | "
     force: `kubectl delete ${where} --grace-period=0 --force`,
     evict: `echo '${JSON.stringify(eviction)}' | kubectl create --raw ${path} -f -`,
   };
-}
-
-export function Command({ text }: { text: string }) {
-  const [copied, setCopied] = useState(false);
-  return (
-    <div class="command">
-      <code>{text}</code>
-      <button class="link" onClick={() => void navigator.clipboard.writeText(text).then(() => setCopied(true))}>{copied ? t("copied") : t("copy")}</button>
-    </div>
-  );
 }
 
 export function Act({ pod, grace, setGrace }: { pod: Pod; grace: string; setGrace: (seconds: string) => void }) {

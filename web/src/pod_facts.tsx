@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "./store";
-import { t } from "./texts";
+import { t } from "./cluster_texts";
 import type { Pod } from "./types";
 
 const TABS = ["describe", "events", "logs", "terminal", "yaml"] as const;
