@@ -133,6 +133,7 @@ async def test_a_step_is_shown_live_by_keyboard_in_japanese_and_stopped(
     await page.key("t")
     await seen(page, "document.querySelector('.tour h1')")
     await assert_good(page)
+    await go(page, "request")  # the tour begins with its levels
     await page.key("ArrowRight")
     await seen(page, "location.hash === '#/tour/marks'")
     await go(page, "order")

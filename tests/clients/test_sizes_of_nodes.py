@@ -2,6 +2,7 @@
 
 import json
 from itertools import count
+from pathlib import Path
 
 import ordinary_user
 import pytest
@@ -10,6 +11,7 @@ from kubectls import needs_kubectl
 from pods import Manifest, container, pod
 from run_command import Lastcall
 from staying import Place
+from tree import cgroups_named
 from waiting import eventually
 
 pytestmark = [pytest.mark.real_kernel, needs_kubectl]
@@ -61,6 +63,16 @@ def on(node: str, name: str, script: str, resources: Manifest | None = None, **s
     return pod(name, runs, nodeSelector={"kubernetes.io/hostname": node}, restartPolicy="Never", **spec)
 
 
+def cpu_quotas(front: int, node: str) -> set[int]:
+    """Return the microseconds of each 100 ms that the Pods of a node may use."""
+    found = set()
+    for group in cgroups_named(f"*/lastcall-*-{front}-*/{node}/kubepods"):
+        for name in ("cpu.cfs_quota_us", "cpu.max"):
+            if (file := Path(group, name)).exists():
+                found.add(int(file.read_text().split()[0]))
+    return found
+
+
 def ran_out_of_memory(cluster: Cluster) -> str:
     """Return the name of a Pod that the kernel ended: one that the kubelet found first was evicted."""
     for number in count():
@@ -89,6 +101,8 @@ def test_a_node_that_runs_out_of_memory_ends_its_own_pods_only() -> None:
         below = "more than the memory that its Pod or its node had left, below its own limit of 1Gi"
         eventually(lambda: below in cluster.story(name), "the story says whose memory it was")
 
+        front = place.pids()["front"]
+        assert cpu_quotas(front, "node-1") == {20_000} and cpu_quotas(front, "node-2") == {100_000}
         # A limit above the node's CPU is allowed, as anywhere.
         limits = {"limits": {"cpu": "2"}, "requests": {"cpu": "100m", "memory": "10Mi"}}
         cluster.create(on("node-1", "greedy", FILLS.format("/file", 170), limits))

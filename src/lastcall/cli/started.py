@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from lastcall.cli.errors import say_on_stderr, start_failure
@@ -36,8 +37,14 @@ def start_cluster(options: ClusterOptions) -> "Running":
     except ClusterUsageError as error:
         raise UserError(str(error)) from error
     if cluster.note:
-        say_on_stderr(f"note: {cluster.note}")
+        _say_once(cluster.note)
     return cluster
+
+
+@cache
+def _say_once(note: str) -> None:
+    """Say it of the first of the clusters that a command starts."""
+    say_on_stderr(note)
 
 
 @contextmanager

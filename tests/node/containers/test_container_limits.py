@@ -51,7 +51,8 @@ async def test_out_of_memory_is_known_by_the_counter_of_the_container_s_group(wo
     limited(world)
     status, _ = await world.run("tail", "/dev/zero", resources=SMALL)
     assert (status.exit_code, status.reason) == (137, "OOMKilled")
-    assert (exited(world)["signal"], exited(world)["oomKilled"]) == ("SIGKILL", True)
+    facts = exited(world)
+    assert (facts["signal"], facts["oomKilled"], facts["limitReached"]) == ("SIGKILL", True, True)
 
 
 @pytest.mark.rule("node-semantics 12.4/3")

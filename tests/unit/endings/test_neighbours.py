@@ -72,3 +72,29 @@ def test_a_refusal_inside_the_pod_goes_by_who_listened_right_after_the_crash(
     (crash,) = [each for each in tape.ending().findings if each.id == "crashed"]
     assert advice in crash.advice
     assert [each["name"] for each in (crash.change.patch or {}).get("initContainers", [])] == [patched][: bool(patched)]
+
+
+@pytest.mark.parametrize(
+    ("listeners", "advice"),
+    [
+        ([], "proxy in the same Pod did not listen on its port 15001 at that moment"),
+        ([(9090, "proxy")], "proxy in the same Pod did not listen on its port 15001 at that moment"),
+        ([(15001, "proxy")], "see whether that is in the manifests"),
+        ([(15001, "")], "see whether that is in the manifests"),
+        (None, "If that is proxy in the same Pod (port 15001)"),
+    ],
+)
+def test_a_neighbour_that_listened_at_the_crash_did_not_refuse(
+    new_tape: Any, listeners: list[tuple[int, str]] | None, advice: str
+) -> None:
+    tape = new_tape()
+    tape.pod = replace(tape.pod, containers=(ContainerFacts("app"), PROXY))
+    tape.started(at=-5)
+    tape.output(-4.9, REFUSED)
+    seen = [{"address": "0.0.0.0", "port": port, "container": name} for port, name in listeners or ()]
+    more = {} if listeners is None else {"podListeners": seen}
+    tape.add(-4.8, "runtime", k.PROCESS_EXITED, "app", pid=7, exitCode=1, signal=None, oomKills=0, **more)
+    tape.started(at=-3)
+    tape.accepted()
+    (crash,) = [each for each in tape.ending().findings if each.id == "crashed"]
+    assert advice in crash.advice

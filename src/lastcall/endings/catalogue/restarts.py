@@ -32,6 +32,10 @@ RESTARTS: Mapping[str, Cause] = {
             "refusedPerhaps": "What it connects to refuses. If that is $other in the same Pod (port $port): containers "
             "of a Pod start side by side, so make $other a native sidecar (under initContainers, with `restartPolicy: "
             "Always`) with a startupProbe of that port. Else see whether it is in the manifests, Ready, and listens.",
+            "refusedEarly": "What it connects to refuses, and $other in the same Pod did not listen on its port $port "
+            "at that moment. If it connects to that: containers of a Pod start side by side, so make $other a native "
+            "sidecar (under initContainers, with `restartPolicy: Always`) with a startupProbe of that port. Else see "
+            "whether it is in the manifests, Ready, and listens.",
             "refusedByPod": "127.0.0.1 is the Pod itself, and nothing listened in it on port $port, nor on any other, "
             "right after the crash: connect to the name of a Service, or add the container that is to listen there.",
             "refusedByOthers": "127.0.0.1 is the Pod itself, and nothing listened in it on port $port right after the "

@@ -33,9 +33,18 @@ def needs_neighbour(pod: PodFacts, run: ContainerEnding) -> Remedy | None:
             return in_pod(advice, initContainers=[_native(other, ports[0])])
     if asked and (remedy := _by_what_listened(pod, run, asked)) is not None:
         return remedy
-    if not asked and len(others) == 1:
-        return Remedy(fix("crashed", "refusedPerhaps", other=others[0].name, port=others[0].ports[0]))
-    return None
+    return _perhaps(run, others[0]) if not asked and len(others) == 1 else None
+
+
+def _perhaps(run: ContainerEnding, other: ContainerFacts) -> Remedy | None:
+    """Return what to do if it connects to the one other container of its Pod that declares a port; None where that
+    listened right after the crash."""
+    listeners, port = run.seen.pod_listeners, other.ports[0]
+    if listeners is None:
+        return Remedy(fix("crashed", "refusedPerhaps", other=other.name, port=port))
+    if any(each.port in other.ports for each in listeners):
+        return None
+    return Remedy(fix("crashed", "refusedEarly", other=other.name, port=port))
 
 
 def _by_what_listened(pod: PodFacts, run: ContainerEnding, asked: Collection[int]) -> Remedy | None:

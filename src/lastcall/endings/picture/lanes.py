@@ -94,7 +94,7 @@ class Picture:
 
     @property
     def marks(self) -> list[Mark]:
-        """All marks by number."""
+        """Return all marks by number."""
         return sorted((mark for lane in self.lanes for mark in lane.marks), key=lambda mark: mark.number)
 
 
@@ -129,7 +129,7 @@ def decide_picture(ending: Ending, *, most: int = 400) -> Picture:
 
 
 def is_about_the_end(entry: Entry, ending: Ending) -> bool:
-    """Whether a record belongs to the end, not to the Pod's life before."""
+    """Return whether a record belongs to the end, not to the Pod's life before."""
     if entry.at >= 0:
         return True
     if entry.record.kind == kinds.PROCESS_EXITED:

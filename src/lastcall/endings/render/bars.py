@@ -37,7 +37,7 @@ def share(values: Sequence[float], width: int) -> list[int]:
 
 
 def budget_parts(budget: Budget) -> list[tuple[str, float]]:
-    """The parts of the bar with their seconds, in order; those that did not happen are left out, drain excepted.
+    """Return the parts of the bar with their seconds, in order; those that did not happen are left out, drain excepted.
 
     With an overrun, the drain shown is what lay within the grace period.
     """

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from lastcall.kube.cri.sandbox.cgroups.others import OtherHierarchies
 
 CONTROLLERS = ("cpu", "cpuacct", "memory", "pids")
+_LARGEST_CHARGE = os.sysconf("SC_PAGE_SIZE") << 3
+"""The most bytes that are asked for at once and lead to an out-of-memory kill (PAGE_ALLOC_COSTLY_ORDER)."""
 
 
 class CgroupsV1:
@@ -91,9 +93,12 @@ class CgroupsV1:
         return None
 
     def limit_reached(self, path: str) -> bool | None:
-        # With swap accounting the second is charged first, and has the same limit.
-        counts = [self._number("memory", path, name) for name in ("memory.failcnt", "memory.memsw.failcnt")]
-        return None if counts[0] is None else any(counts)
+        # By the peak, because memory.failcnt stays 0 in nested groups (Linux 6.18). With swap accounting memory+swap is
+        # charged first, and has the same limit.
+        limit = self._number("memory", path, "memory.limit_in_bytes")
+        names = ("memory.max_usage_in_bytes", "memory.memsw.max_usage_in_bytes")
+        peaks = [peak for name in names if (peak := self._number("memory", path, name)) is not None]
+        return None if limit is None or not peaks else max(peaks) >= limit - _LARGEST_CHARGE
 
     def usage(self, path: str) -> Usage | None:
         memory = self._number("memory", path, "memory.usage_in_bytes")

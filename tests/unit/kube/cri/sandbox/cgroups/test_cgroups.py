@@ -263,9 +263,9 @@ def test_version_1_says_whose_limit_was_reached(limiting: dict[str, str]) -> Non
     groups.create_container(f"{POD}/c1", LIMITED)
     here = Path(limiting["memory"], POD, "c1")
     assert groups.limit_reached(f"{POD}/c1") is None
-    (here / "memory.failcnt").write_text("0\n")
+    (here / "memory.max_usage_in_bytes").write_text(f"{60 << 20}\n")
     assert groups.limit_reached(f"{POD}/c1") is False
-    (here / "memory.memsw.failcnt").write_text("2\n")
+    (here / "memory.memsw.max_usage_in_bytes").write_text(f"{(64 << 20) - 4096}\n")
     assert groups.limit_reached(f"{POD}/c1") is True, "with swap accounting that one is charged first"
 
 
