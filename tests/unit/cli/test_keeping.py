@@ -2,14 +2,17 @@
 
 import asyncio
 import signal
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.rollout.keep import kept_on_failure
 from lastcall.errors import WorldError
+from lastcall.experiment.workspace import Workspace
+from lastcall.kube.client import Client
 
 
 def result(verdict: str, crashed: bool = False) -> Any:
@@ -17,7 +20,21 @@ def result(verdict: str, crashed: bool = False) -> Any:
     return SimpleNamespace(judgement=judgement, crashed=crashed)
 
 
-async def kept(outcome: Any, dead: bool = False) -> tuple[Any, list[str]]:
+class Place(Workspace):
+    """Where an experiment took place; `death` says how a process of its cluster ended."""
+
+    @property
+    def client(self) -> Client:
+        raise NotImplementedError
+
+    async def restore(self, say: Callable[[str], None]) -> None:
+        return
+
+    async def error(self, found: Exception) -> Exception:
+        return found
+
+
+async def kept(outcome: Any, death: str = "") -> tuple[Any, list[str]]:
     """Its answer, or the error, and what was said; Ctrl-C comes when the kubeconfig is asked for."""
     said: list[str] = []
 
@@ -37,7 +54,9 @@ async def kept(outcome: Any, dead: bool = False) -> tuple[Any, list[str]]:
 
         try:
             async with asyncio.timeout(60):
-                found = await kept_on_failure(experiment(), kubeconfig, said.append, lambda: dead, interrupts)
+                found = await kept_on_failure(
+                    experiment(), cast("Any", Place(death=death)), kubeconfig, said.append, interrupts
+                )
         except WorldError as error:
             return error, said
         return found, said
@@ -68,4 +87,4 @@ def test_an_error_is_told_before_the_cluster_stays_and_raised_after_it() -> None
 
 def test_a_cluster_that_has_died_does_not_stay() -> None:
     error = WorldError("the cluster's node-1 was killed")
-    assert asyncio.run(kept(error, dead=True)) == (error, [])
+    assert asyncio.run(kept(error, death=str(error))) == (error, [])

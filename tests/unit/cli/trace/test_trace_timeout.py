@@ -42,7 +42,15 @@ async def answering(answer: Callable[[str], Awaitable[bytes | None]]) -> AsyncIt
 
 def asked(timeout: float) -> Asked:
     nothing: dict[str, Any] = dict.fromkeys(Asked.__dataclass_fields__, "")
-    wanted = {"targets": (), "count": 0, "timeout": timeout, "output_file": None, "page": None, "logs": False}
+    wanted = {
+        "targets": (),
+        "count": 0,
+        "timeout": timeout,
+        "output_file": None,
+        "page": None,
+        "logs": False,
+        "agents": None,
+    }
     return Asked(**nothing | wanted)
 
 
