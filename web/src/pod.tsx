@@ -71,6 +71,8 @@ export function PodView({ uid, moment }: { uid: string; moment: number | null })
     const step = steps[Math.min(steps.length - 1, Math.max(0, from + by))];
     if (step) (seek(step.at), setChosen(step.n));
   };
+  // Of a page that was saved it comes first; where a story grows, nothing moves the picture.
+  const summary = mine && <><Findings story={mine} /><Budget story={mine} /></>;
   return (
     <>
       {(!saved || saved.reports || saved.stories.length > 1) && <p class="crumbs"><a href="#/">{t(saved?.reports ? "rollout" : "back")}</a></p>}
@@ -82,8 +84,7 @@ export function PodView({ uid, moment }: { uid: string; moment: number | null })
       {!mine && <p class="hint">{t("waiting")}</p>}
       {mine && <p class="verdict">{mine.verdict}</p>}
       {mine && <p class="hint">{mine.about}</p>}
-      {mine && <Findings story={mine} />}
-      {mine && <Budget story={mine} />}
+      {saved && summary}
       {mine && (
         <section aria-labelledby="picture">
           <h2 id="picture">{t("picture")}</h2>
@@ -106,7 +107,7 @@ export function PodView({ uid, moment }: { uid: string; moment: number | null })
             {!store.ended && <a href={inLanguage(`/api/pods/${uid}/page`)} download>{t("export")}</a>}
             {!mine.ongoing && <label class="check"><input id="stretch" type="checkbox" checked={stretch} onChange={(event) => setStretch(event.currentTarget.checked)} /> {t("stretch")}</label>}
           </div>
-          <Said id="said" text={lastWords(mine, shown, chosen)} />
+          <Said text={lastWords(mine, shown, chosen)} />
           <Timeline story={mine} at={shown} live={live && mine.ongoing && !store.ended} chosen={chosen} choose={setChosen} stretch={stretch} walk={walk} seek={seek} />
           <Legend story={mine} />
         </section>
@@ -114,6 +115,7 @@ export function PodView({ uid, moment }: { uid: string; moment: number | null })
       {mine && mine.zero && (mine.ongoing || pod?.deletion) && <Coming next={mine.next} title={t("next")} now={store.storyNow()} />}
       {mine && pod && !store.ended && !pod.deletion && <WhatIf uid={uid} grace={grace} />}
       {pod && !store.ended && store.cluster.mayWrite && <Doing pod={pod} grace={grace} setGrace={setGrace} />}
+      {!saved && summary}
       {mine && !mine.ongoing && <Containers story={mine} />}
       {mine && <LastWords story={mine} />}
       {mine && <Steps story={mine} at={shown} chosen={chosen} choose={setChosen} />}

@@ -26,7 +26,7 @@ export function RolloutView() {
         {rollout.verdict && <Found of={rollout.verdict} />}{" "}
         {!rollout.idle && (rollout.phase || (!rollout.verdict && r("running")))}
       </p>
-      <Said id="said" text={`${whichRun(rollout)}${rollout.verdict ? verdict(rollout.verdict) : rollout.phase || r("running")}. ${r("lostOf", { l: lost, n: total })}`} />
+      <Said unseen text={`${whichRun(rollout)}${rollout.verdict ? verdict(rollout.verdict) : rollout.phase || r("running")}. ${r("lostOf", { l: lost, n: total })}`} />
       {rollout.error && <p class="error" role="alert">{rollout.error}</p>}
       {rollout.sentence && <p class="verdict"><Prose text={rollout.sentence} /></p>}
       <section aria-labelledby="rollout-picture">

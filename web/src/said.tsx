@@ -15,8 +15,9 @@ export function useUnhurried(text: string): string {
   return said;
 }
 
-export function Said({ text, id }: { text: string; id?: string }) {
-  return <p class="said" role="status" id={id}>{useUnhurried(text)}</p>;
+/** `unseen` where the page shows the same elsewhere. */
+export function Said({ text, unseen }: { text: string; unseen?: boolean }) {
+  return <p class={unseen ? "unseen" : "said"} role="status" id="said">{useUnhurried(text)}</p>;
 }
 
 /** A sentence; what stands between backticks is code. */

@@ -68,7 +68,7 @@ def test_a_kind_is_found_by_its_name_and_group(asked: str, kind: str) -> None:
         ("rolout.argoproj.io/web", r"no kind rolout\.argoproj\.io \(did you mean rollout\.argoproj\.io/web\?\)\nfix: "),
         ("cloneset.apps.kruise.io/web", "no kind .*\nfix: name one of deployment, .* api-resources shows all"),
         ("job/web", "a job is not a workload that can be disrupted\nfix: "),
-        ("web", "write KIND/NAME, with deployment, .* or KIND.GROUP"),
+        ("web", "write KIND/NAME, .* KIND is deployment, .* or KIND.GROUP"),
         ("rollout.argoproj.io/", "write KIND/NAME"),
     ],
 )
