@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import orjson
@@ -25,7 +25,7 @@ from lastcall.ui.tour.levels import BadManifest, level_document, levels
 from lastcall.ui.tour.running import TourError
 from lastcall.ui.tour.turns import Turns
 from lastcall.ui.watching import Watching
-from lastcall.world.aiohttp_inside.runner import BoundedRunner
+from lastcall.world.aiohttp_inside.runner import serving
 from lastcall.world.clock import Clock, monotonic
 
 T = TypeVar("T")
@@ -114,18 +114,14 @@ class PageServer:
         router.add_post("/api/tour/stop", self._stop_tour)
         router.add_get("/api/tour/levels", self._levels)
         router.add_post("/api/tour/levels/{id}/run", self._run_level)
-        runner = BoundedRunner(application, most=MOST_CONNECTIONS, handle_signals=False, shutdown_timeout=0.5)
-        await runner.setup()
-        try:
+        async with AsyncExitStack() as stack:
+            served = serving(application, "127.0.0.1", port, most=MOST_CONNECTIONS, shutdown_seconds=0.5)
             try:
-                await web.TCPSite(runner, "127.0.0.1", port).start()
+                entrance.port = await stack.enter_async_context(served)
             except OSError as error:
                 raise NotListening(f"port {port} of 127.0.0.1: {error}") from error
-            entrance.port = runner.addresses[0][1]
+            stack.push_async_callback(self._tour.end)
             yield entrance
-        finally:
-            await self._tour.end()
-            await runner.cleanup()
 
     async def end(self, why: str) -> None:
         """Tell every browser that the server ends. `why` is `cluster` when the cluster has ended; `page` or `trace`

@@ -19,8 +19,9 @@ def page(name: str) -> str:
     return " ".join((ROOT / name).read_text("utf-8").split())
 
 
-def test_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
+def test_the_two_first_pages_are_short() -> None:
+    for name in ("README.md", "ARCHITECTURE.md"):
+        assert len((ROOT / name).read_text("utf-8").splitlines()) <= 150, name
 
 
 def test_the_changelog_is_short_until_something_was_released() -> None:

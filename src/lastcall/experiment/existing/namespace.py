@@ -4,15 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from lastcall.contexts import explained
-from lastcall.errors import UserError
 from lastcall.experiment.existing.changes import Changes
 from lastcall.experiment.existing.connection import Reached
-from lastcall.experiment.existing.ledger import LABEL
-from lastcall.experiment.existing.leftovers import ledgers_among
 from lastcall.experiment.existing.plan import Plan
+from lastcall.experiment.existing.preflight import check_alone, check_exists
 from lastcall.experiment.existing.retries import PatientClient
 from lastcall.experiment.workspace import Workspace
-from lastcall.kube.api import CONFIGMAPS, NAMESPACES, StatusError, is_not_found
+from lastcall.kube.api import StatusError
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.records.said import tell
 from lastcall.trace.node_agent import AgentOptions
@@ -43,21 +41,15 @@ class ExistingNamespace(Workspace):
 
     async def check_free(self, namespace: str, missing: str) -> None:
         """Raises UserError for a namespace that is not there, which begins with `missing`, or has an experiment."""
-        try:
-            await self._client.get(NAMESPACES, namespace)
-        except StatusError as error:
-            if is_not_found(error):
-                create = f"kubectl --context {self.cluster.context} create namespace {namespace}"
-                raise UserError(f"{missing}\nfix: {create}") from error
-            if error.code != 403:  # a user without that right can still have those for what is in it
-                raise
-        await self._check_alone(namespace)
+        context = self.cluster.context
+        await check_exists(self._client, context, namespace, missing)
+        await check_alone(self._client, context, namespace)
 
     async def agree(
         self, namespace: str, steps: Sequence[str], restored: Sequence[str], world: World, gone_seconds: float = 0.0
     ) -> Changes:
         """Return the ledger of what is agreed to. Raises UserError: nobody said yes, or another experiment is there."""
-        await self._check_alone(namespace)
+        await check_alone(self._client, self.cluster.context, namespace)
         if self.agents is not None:
             where = self.agents.namespace or namespace
             steps = ("run an agent, which reads the node, on each node of these Pods", *steps)
@@ -65,26 +57,6 @@ class ExistingNamespace(Workspace):
         self.confirm(Plan(self.cluster.context, self.cluster.server, namespace, tuple(steps), tuple(restored)))
         self.changes = Changes(self._client, namespace, world, gone_seconds)
         return self.changes
-
-    async def _check_alone(self, namespace: str) -> None:
-        """Each of two experiments would take what the other changes for what was there before."""
-        try:
-            maps = (await self._client.list(CONFIGMAPS, namespace, label_selector=LABEL)).items
-        except StatusError as error:
-            if error.code != 403:
-                raise
-            return  # what is not allowed to be read is not known
-        found = ledgers_among(maps)
-        if found.running:
-            raise UserError(
-                f"another experiment is running in namespace {namespace}\n"
-                "fix: wait until it is over, or name another namespace with -n"
-            )
-        if found.ledgers:
-            raise UserError(
-                f"an experiment in namespace {namespace} has not put back what it changed\n"
-                f"fix: lastcall cleanup --context {self.cluster.context} -n {namespace}"
-            )
 
     async def restore(self, say: Callable[[str], None]) -> None:
         if self.changes is not None and self.changes.id:

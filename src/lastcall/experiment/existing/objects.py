@@ -6,26 +6,12 @@ from typing import TYPE_CHECKING
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.existing.changes import GONE_SECONDS, Changes
 from lastcall.experiment.existing.connection import AGENT
-from lastcall.experiment.existing.ledger import KINDS, LABEL, claim_templates, labelled
+from lastcall.experiment.existing.ledger import KINDS, LABEL, labelled
+from lastcall.experiment.existing.preflight import check_alone, check_exists, objects_around
 from lastcall.experiment.existing.retries import PatientClient
 from lastcall.experiment.existing.run_checks import overlaps, refusal
 from lastcall.experiment.ready.objects import FIELD_MANAGER, Objects
-from lastcall.kube.api import (
-    DAEMONSETS,
-    NAMESPACES,
-    PERSISTENTVOLUMECLAIMS,
-    PODS,
-    REPLICASETS,
-    REPLICATIONCONTROLLERS,
-    SERVICES,
-    STATEFULSETS,
-    Object,
-    Resource,
-    StatusError,
-    is_not_found,
-    labels_of,
-    name_of,
-)
+from lastcall.kube.api import PODS, Object, Resource, labels_of, name_of
 from lastcall.kube.client import JSON_PATCH, discover
 from lastcall.kube.controllers import controller_of
 from lastcall.manifests import Document, Manifest, Place
@@ -35,7 +21,6 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.experiment.existing.connection import Reached
 
-_AROUND = (SERVICES, REPLICASETS, REPLICATIONCONTROLLERS, STATEFULSETS, DAEMONSETS, PODS)
 GRACE_SECONDS = 30.0
 """Of a Pod that names none."""
 
@@ -68,6 +53,7 @@ class ExistingObjects(Objects):
     # -- before anything is changed -----------------------------------------------------------------------------------
 
     async def check_apply(self, found: Sequence[Object], namespace: str) -> None:
+        await check_alone(self.client, self._cluster.context, namespace)
         manifests = [await self._manifest(obj, namespace) for obj in found]
         refused = [f"{_what(each)}: {why}" for each in manifests if (why := _why_not(each, namespace))]
         for each in manifests if not refused else ():
@@ -91,14 +77,8 @@ class ExistingObjects(Objects):
 
     async def ensure_namespace(self, name: str) -> None:
         """Raise UserError if it does not exist: a namespace would be more than the ledger in it can remove."""
-        try:
-            await self.client.get(NAMESPACES, name)
-        except StatusError as error:
-            if is_not_found(error):
-                fix = f"fix: kubectl --context {self._cluster.context} create namespace {name}, or name another one"
-                raise UserError(f"{self._cluster.where} has no namespace {name}\n{fix}") from error
-            if error.code != 403:  # a user without that right can still have those for what is in it
-                raise
+        missing = f"{self._cluster.where} has no namespace {name}"
+        await check_exists(self.client, self._cluster.context, name, missing)
 
     async def _manifest(self, obj: Object, namespace: str) -> Manifest:
         name = obj["metadata"].get("name") or "generated"
@@ -109,25 +89,14 @@ class ExistingObjects(Objects):
         return labels_of(obj).get(LABEL) in {each.id for each in self._changes.values() if each.id}
 
     async def _around(self, manifests: Sequence[Manifest], namespace: str) -> dict[Resource, Sequence[Object]]:
-        """Return what others have in the namespace, of the kinds that could get mixed with the manifests."""
-        claims = any(claim_templates(each.obj) for each in manifests)
-        found: dict[Resource, Sequence[Object]] = {}
-        unknown = []
-        for resource in (*_AROUND, *([PERSISTENTVOLUMECLAIMS] * claims)):
-            try:
-                there = (await self.client.list(resource, namespace)).items
-            except StatusError as error:
-                if error.code not in (403, 404):
-                    raise
-                unknown += [resource.plural] * (error.code == 403)
-                continue
-            found[resource] = [each for each in there if not self._is_own(each)]
+        """Return what others have in the namespace, of the kinds that could affect the Pods of the manifests."""
+        found, unknown = await objects_around(self.client, manifests, namespace)
         if unknown:
             self._warn(
-                f"{self._cluster.where}: whether {', '.join(unknown)} of namespace {namespace} get mixed with the new "
-                "Pods is not known, because reading them is not allowed"
+                f"{self._cluster.where}: whether {', '.join(unknown)} of namespace {namespace} affect the new Pods is "
+                "unknown: you have no permission to read them"
             )
-        return found
+        return {resource: [each for each in there if not self._is_own(each)] for resource, there in found.items()}
 
     # -- the requests -------------------------------------------------------------------------------------------------
 

@@ -11,37 +11,21 @@ from lastcall.endings import Ending
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.existing.changes import GONE_SECONDS
 from lastcall.experiment.existing.ends import SYNC_SECONDS, PodEnds
-from lastcall.experiment.existing.ledger import claim_templates
 from lastcall.experiment.existing.namespace import ExistingNamespace
+from lastcall.experiment.existing.preflight import objects_around
 from lastcall.experiment.existing.retries import until_answered
 from lastcall.experiment.existing.run_checks import check_manifests, overlaps, planned
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.experiment.rollout.disruption import Disruption
 from lastcall.experiment.run.workspace import Run, RunWorkspace, longest_grace
 from lastcall.experiment.there import delete_if_there, get_if_there
-from lastcall.kube.api import (
-    DAEMONSETS,
-    PERSISTENTVOLUMECLAIMS,
-    PODS,
-    REPLICASETS,
-    REPLICATIONCONTROLLERS,
-    SERVICES,
-    STATEFULSETS,
-    Object,
-    Resource,
-    StatusError,
-    name_of,
-    uid_of,
-)
+from lastcall.kube.api import PODS, Object, name_of, uid_of
 from lastcall.manifests import OWNERS, Applied, Manifest
 from lastcall.records.memory import NoRecorder
 from lastcall.records.record import Recorder
 from lastcall.trace import Target
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
-
-_AROUND = (SERVICES, REPLICASETS, REPLICATIONCONTROLLERS, STATEFULSETS, DAEMONSETS, PODS)
-_WITH_CLAIMS = (*_AROUND, PERSISTENTVOLUMECLAIMS)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,17 +70,7 @@ class ExistingRun(ExistingNamespace, RunWorkspace):
         if taken:
             fix = "fix: run --context only creates objects; give it another name, or use an empty namespace with -n"
             raise UserError("\n".join([*taken, fix]))
-        there: dict[Resource, list[Object]] = {}
-        unknown: list[str] = []
-        claims = any(claim_templates(each.obj) for each in manifests)
-        for resource in _WITH_CLAIMS if claims else _AROUND:
-            try:
-                there[resource] = (await self._client.list(resource, namespace)).items
-            except StatusError as error:
-                if error.code == 403:
-                    unknown.append(resource.plural)
-                elif error.code != 404:
-                    raise
+        there, unknown = await objects_around(self._client, manifests, namespace)
         if found := overlaps(manifests, there):
             fix = "fix: give it other labels or another name, or use an empty namespace with -n"
             raise UserError("\n".join([*found, fix]))

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from lastcall.trace.auditing.lines import AuditInput
 from lastcall.trace.exporting.addresses import Listen
-from lastcall.world.aiohttp_inside.runner import BoundedRunner
+from lastcall.world.aiohttp_inside.runner import serving
 
 MOST_CONNECTIONS = 100
 MOST_BODY_BYTES = 64 << 20
@@ -30,11 +30,5 @@ async def receiving(listen: Listen, into: AuditInput) -> AsyncIterator[Listen]:
 
     application = web.Application(client_max_size=MOST_BODY_BYTES)
     application.router.add_route("*", "/{path:.*}", take)
-    runner = BoundedRunner(application, most=MOST_CONNECTIONS, handle_signals=False, shutdown_timeout=1.0)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, listen.host, listen.port)
-        await site.start()
-        yield Listen(listen.host, runner.addresses[0][1])
-    finally:
-        await runner.cleanup()
+    async with serving(application, listen.host, listen.port, most=MOST_CONNECTIONS) as port:
+        yield Listen(listen.host, port)

@@ -8,7 +8,7 @@ from aiohttp import web
 from lastcall.trace.exporting.addresses import Listen
 from lastcall.trace.exporting.health import Health
 from lastcall.trace.exporting.metrics import Metrics
-from lastcall.world.aiohttp_inside.runner import BoundedRunner
+from lastcall.world.aiohttp_inside.runner import serving
 
 MOST_CONNECTIONS = 100
 """Above that a new one takes the place of a silent or an idle one."""
@@ -33,14 +33,8 @@ class Server:
             ("/healthz", self._healthz),
         ):
             application.router.add_get(path, handler)
-        runner = BoundedRunner(application, most=MOST_CONNECTIONS, handle_signals=False, shutdown_timeout=1.0)
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, listen.host, listen.port)
-            await site.start()
-            yield Listen(listen.host, runner.addresses[0][1])
-        finally:
-            await runner.cleanup()
+        async with serving(application, listen.host, listen.port, most=MOST_CONNECTIONS) as port:
+            yield Listen(listen.host, port)
 
     async def _index(self, request: web.Request) -> web.Response:
         return web.Response(text=_INDEX)

@@ -39,7 +39,11 @@ async def with_ledger(api: FakeAPI, holder: Holder) -> None:
         (KILLED, "has not put back what it changed\nfix: lastcall cleanup --context mine -n shop"),
     ],
 )
-async def test_a_second_experiment_in_a_namespace_is_refused_before_its_plan(holder: Holder, words: str) -> None:
+async def test_a_second_experiment_in_a_namespace_is_refused_before_its_plan(
+    holder: Holder, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("getpid", "getppid"):
+        monkeypatch.setattr(f"lastcall.experiment.existing.preflight.os.{name}", lambda: -1)
     api, asked = FakeAPI(World()), list[Plan]()
     await with_ledger(api, holder)
     with pytest.raises(UserError) as refused:
@@ -47,6 +51,17 @@ async def test_a_second_experiment_in_a_namespace_is_refused_before_its_plan(hol
     assert words in str(refused.value) and not asked
     await namespace(api, asked).agree("other", ["end it"], [], World())
     assert [each.steps for each in asked] == [("end it",)]
+
+
+@pytest.mark.parametrize("whose", ["getpid", "getppid"])
+async def test_a_program_may_begin_another_one_beside_its_own(whose: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    api, asked, own = FakeAPI(World()), list[Plan](), this_process()
+    await with_ledger(api, own)
+    for name in ("getpid", "getppid"):
+        pid = own.pid if name == whose else -1
+        monkeypatch.setattr(f"lastcall.experiment.existing.preflight.os.{name}", lambda pid=pid: pid)
+    await namespace(api, asked).agree("shop", ["end it"], [], World())
+    assert len(asked) == 1
 
 
 async def test_who_may_not_see_ledgers_may_begin() -> None:
