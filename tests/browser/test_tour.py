@@ -114,7 +114,7 @@ async def test_a_learner_writes_another_manifest_and_hears_why_it_is_refused(ser
     page.errors.clear()  # the one that was refused
     await go_to_level(page, "pid1")
     await go_to_level(page, "kill")
-    assert await page.eval("document.querySelector('#manifest').value") == "kind: Secret"
+    await seen(page, "document.querySelector('#manifest')?.value === 'kind: Secret'")
     await page.eval("document.querySelector('#reset').click()")
     await seen(page, "/terminationGracePeriodSeconds: 8/.test(document.querySelector('#manifest').value)")
     host = {"hostNetwork": True, "containers": [{"name": "app", "image": "busybox:1.36"}]}

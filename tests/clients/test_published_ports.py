@@ -70,7 +70,7 @@ def test_connections_to_a_published_port_reach_the_service(place: Place) -> None
 
     taken = place.run("up", "--detach", "--name", "other", "--publish", f"{known}:svc/web:80")
     assert taken.status == 1
-    assert f"127.0.0.1:{known} is taken" in taken.err
+    assert f"127.0.0.1:{known} is in use" in taken.err
 
     os.kill(place.pids()["node-1"], signal.SIGKILL)
     eventually(lambda: get(known) == "server", "the Service answers through the next node process")

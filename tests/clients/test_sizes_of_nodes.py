@@ -202,5 +202,5 @@ def test_a_program_gives_its_nodes_a_size(user: str) -> None:
     assert result.out.splitlines() == [
         "[('1', '400Mi'), ('500m', '400Mi')]",
         "200Mi",
-        "--node-capacity node-2:…: there is no such node: the cluster has node-1",
+        "--node-capacity node-2:…: no such node: the cluster has node-1",
     ]

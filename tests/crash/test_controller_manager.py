@@ -131,7 +131,7 @@ def test_the_leader_is_killed_in_the_middle_of_a_rollout_and_the_other_goes_on(s
     first = start("first")
     first.wait_for("is the leader")
     second = start("second")
-    second.wait_for("waits for its end")
+    second.wait_for("waiting for it to end")
 
     async def scenario() -> None:
         async with connected(tmp_path) as client:
@@ -166,7 +166,7 @@ def test_the_leader_is_killed_in_the_middle_of_a_rollout_and_the_other_goes_on(s
         await everything_is_right(client)
 
         third = start("third")
-        third.wait_for("waits for its end")
+        third.wait_for("waiting for it to end")
         assert second.end(signal.SIGTERM) == 0
         given = await client.get(LEASES, "kube-controller-manager", "kube-system")
         assert given["spec"]["holderIdentity"] != lease["spec"]["holderIdentity"], "given back, not waited for"

@@ -24,7 +24,7 @@ HALF = {"type": "Utilization", "averageUtilization": 50}
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}, "storageClassName": ""}
 
 
-MISSING = "missing right"
+MISSING = "missing permission"
 
 
 def labelled(app: str) -> dict:

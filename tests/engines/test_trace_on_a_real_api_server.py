@@ -178,7 +178,7 @@ def test_a_pod_that_goes_while_the_history_is_compacted_is_said_not_to_have_been
     assert told.outcome == "unknown"
     assert "It went while the watch was interrupted: how its end went on was not seen." in told.not_known
     assert any("the pods were not watched (the API server no longer had the history)" in each for each in notes), notes
-    assert any("default/living went while the watch was interrupted" in each for each in notes), notes
+    assert any("default/living disappeared while the watch was interrupted" in each for each in notes), notes
 
 
 def compact(server: RealAPIServer, revision: str) -> None:

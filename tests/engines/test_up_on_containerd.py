@@ -381,7 +381,7 @@ def test_a_second_cluster_on_the_same_runtime_is_refused(cluster: Cluster) -> No
             "no such file or directory; fix: start the runtime",
         ),
         (("--container-runtime-endpoint=unix:///nowhere/x.sock", "--nodes=2"), 2, "another runtime means one node"),
-        (("--container-runtime-endpoint=unix:///nowhere/x.sock", "--egress"), 2, "--egress exclude each other"),
+        (("--container-runtime-endpoint=unix:///nowhere/x.sock", "--egress"), 2, "--egress do not work together"),
     ],
 )
 def test_what_is_wrong_with_the_flag_is_told_before_anything_starts(

@@ -58,7 +58,7 @@ def results() -> Iterator[InParallel]:
 def told(request: pytest.FixtureRequest, results: InParallel) -> dict[str, Story]:
     result = results[request.param]
     assert result.status == 3, result.err
-    assert "default/crashes is not well:" in result.err
+    assert "default/crashes is unhealthy:" in result.err
     assert "    | FATAL no DB_URL" in result.err
     return stories(result.document)
 

@@ -27,7 +27,7 @@ GUIDES = {
     "Why it happens": ("pains", "diagnosis", "glossary"),
     "As Kubernetes does it": ("fidelity", "conformance", "machines"),
     "Formats": ("ending-v1", "rollout-v1"),
-    "The project": ("changelog", "security", "style", "dependencies", "testing", "bench"),
+    "The project": ("changelog", "security", "style", "dependencies", "testing", "performance", "bench"),
 }
 """Title → guides, in the order of the site. The build fails if a guide is in no list."""
 

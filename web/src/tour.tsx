@@ -1,6 +1,6 @@
 // The lesson: one step after the other, each run on the cluster behind the page, or played where there is none.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Command } from "./command";
 import { beginning, Lanes, since } from "./lanes";
 import { views } from "./later";
@@ -32,7 +32,8 @@ function Lesson({ id, recorded }: Props) {
     const next = STEPS[number + by];
     if (next) location.hash = `#/tour/${next.id}`;
   };
-  useEffect(() => {
+  // Before the step is seen: a key that follows at once belongs to it.
+  useLayoutEffect(() => {
     const key = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).closest("input,textarea,select,.scroll,.log")) return;
       const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];

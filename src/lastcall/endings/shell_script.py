@@ -45,15 +45,10 @@ def shape_of(script: str) -> Shape:
         return ""
     if _PLAIN.match(script):
         return "plain"
-    try:
-        text = _NOT_JOINTS.sub(" x ", script).replace("\n", ";")
-        lexer = shlex.shlex(text, posix=False, punctuation_chars=";&|()")
-        lexer.whitespace_split = True
-        lexer.commenters = ""
-        words = list(lexer)
-    except ValueError:
+    words = _words(script)
+    joints = [_is_joint(word) for word in words]
+    if not words:
         return ""
-    joints = [set(word) <= set(";&|()") for word in words]
     if words[-1:] == ["done"] and any(joints[-2:-1]):
         return "loop"
     if any(joint and _JOB.search(word) for joint, word in zip(joints, words, strict=True)):
@@ -61,6 +56,34 @@ def shape_of(script: str) -> Shape:
     starts = [i for i, word in enumerate(words[:-1]) if joints[i] and word != "|"]
     last = words[starts[-1] + 1 :] if starts else words
     return "pipeline" if "|" in last else "list"
+
+
+def is_before_last(script: str, program: str) -> bool:
+    """Return True if a list of commands runs the program, and another one after it."""
+    commands: list[list[str]] = [[]]
+    for word in _words(script):
+        if _is_joint(word):
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    programs = [posixpath.basename(each[0]) for each in commands if each]
+    return program in programs[:-1] and programs[-1] != program
+
+
+def _words(script: str) -> list[str]:
+    """Return the words of a script, and what joins its commands; none if only a shell can read it."""
+    try:
+        text = _NOT_JOINTS.sub(" x ", script).replace("\n", ";")
+        lexer = shlex.shlex(text, posix=False, punctuation_chars=";&|()")
+        lexer.whitespace_split = True
+        lexer.commenters = ""
+        return list(lexer)
+    except ValueError:
+        return []
+
+
+def _is_joint(word: str) -> bool:
+    return set(word) <= set(";&|()")
 
 
 def without_pipeline(argv: Sequence[str]) -> tuple[str, str] | None:

@@ -42,11 +42,14 @@ class EmbeddedCluster(Workspace):
         return found
 
     async def start(self, on_record: Callable[[Record], None]) -> None:
-        """Return when the API server answers and the nodes are Ready. Raises ClusterStartError."""
+        """Return when the API server answers and the nodes are Ready. Raises ClusterStartError.
+
+        What dies before that is such an error, which says why; what dies later ends the experiment.
+        """
         self.cluster.on_record(on_record)
-        self.cluster.on_process_died(self._process_died)
         await self.cluster.connect()
         await self.cluster.wait_node_ready()
+        self.cluster.on_process_died(self._process_died)
 
     def _process_died(self, role: str, pid: int, exit_code: int | None, number: int | None) -> None:
         """Note the first death. A process that nobody waits for is none, nor is a load generator that is done."""

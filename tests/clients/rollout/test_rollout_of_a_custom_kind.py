@@ -236,7 +236,7 @@ def test_a_kind_with_a_controller_of_its_own_is_rolled_out_scaled_in_and_put_bac
             process.send_signal(signal.SIGKILL)
             process.wait()
             left = place.run("doctor", *there[:4])
-            assert (left.status, "put back spec.template" in left.out, "of Boat polite" in left.out) == (1, True, True)
+            assert (left.status, "restore spec.template" in left.out, "of Boat polite" in left.out) == (1, True, True)
             assert "nothing is left" in place.ok("cleanup", *there[:4], f"--yes={context}")
             assert (difference(before, everything(kubeconfig)), boat_of(place, kubeconfig)) == ([], boat)
         place.ok("down", "--name", "theirs")

@@ -39,8 +39,8 @@ def test_an_experiment_on_another_cluster_leaves_it_as_it_was_also_when_it_is_ki
         for words, why in (
             ((), "there is no terminal to ask on"),
             (("--yes=other",), "--yes=other confirms context other"),
-            ((f"--yes={context}", "-n", "kube-system"), "are refused"),
-            ((f"--yes={context}", "--disrupt", "drain"), "ends Pods of others"),
+            ((f"--yes={context}", "-n", "kube-system"), "runs no experiments in"),
+            ((f"--yes={context}", "--disrupt", "drain"), "ends Pods of other workloads"),
             ((f"--yes={context}", "--from", "node"), "use --from pod or --from client"),
         ):
             refused = place.run(*experiment, *words)

@@ -77,7 +77,7 @@ def test_pods_end_on_another_cluster_and_it_is_as_before_also_when_the_run_is_ki
         for path, words, why in (
             (naive, (), "there is no terminal to ask on"),
             (naive, ("--yes=other",), "--yes=other confirms context other"),
-            (naive, (f"--yes={context}", "-n", "kube-system"), "are refused"),
+            (naive, (f"--yes={context}", "-n", "kube-system"), "runs no experiments in"),
             (naive, (f"--yes={context}", "--keep"), "--keep applies to the cluster that run starts itself"),
             (naive, (f"--yes={context}", "-n", "absent"), "has no namespace absent"),
             (written("claims.yaml", CLAIMS), (f"--yes={context}",), "it is cluster-scoped"),

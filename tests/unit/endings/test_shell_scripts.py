@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.endings.shell_script import script_of, shape_of, without_pipeline
+from lastcall.endings.shell_script import is_before_last, script_of, shape_of, without_pipeline
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,19 @@ def test_a_simple_pipeline_can_be_written_without_a_shell_that_waits() -> None:
 @pytest.mark.parametrize("script", ["a | b | c", "a $X | tee /log", "a; b | c", "a || b", "server"])
 def test_what_is_no_simple_pipeline_is_not_rewritten(script: str) -> None:
     assert without_pipeline(("sh", "-c", script)) is None
+
+
+@pytest.mark.parametrize(
+    ("script", "before"),
+    [
+        ("python3 app.py; echo it has left", True),
+        ("migrate && /usr/bin/python3 app.py && cleanup", True),
+        ("migrate && python3 app.py", False),
+        ("python3 migrate.py; python3 app.py", False),
+        ("python3 app.py", False),
+        ("./start.sh", False),
+        ("echo 'unfinished", False),
+    ],
+)
+def test_a_program_before_the_last_command_cannot_take_the_shells_place(script: str, before: bool) -> None:
+    assert is_before_last(script, "python3") is before

@@ -79,7 +79,7 @@ def test_what_it_does_on_its_signal_is_a_condition_where_nobody_saw_it() -> None
 @pytest.mark.parametrize(
     ("records", "id_", "patch"),
     [
-        (stop("default", SHELL, CHILD), "shellKeepsSignal", "exec python3 app.py"),
+        (stop("default", SHELL, CHILD), "shellKeepsSignal", {"shareProcessNamespace": True}),
         (stop("ignored"), "stopSignalNotHandled", None),
         (stop("default"), "stopSignalNotHandled", {"shareProcessNamespace": True}),
         (stop("handled", SHELL, CHILD), "shellKeepsSignal", "exec python3 app.py"),

@@ -113,9 +113,9 @@ CONTAINERS: Mapping[str, Cause] = {
             "ignored": "Stop ignoring $signal: install a handler that finishes what is in flight and exits (a shell "
             "that starts the program: `trap - TERM`).",
             "blocked": "Unblock $signal in the program, or in what starts it.",
-            "otherSignal": "It has a handler for $other: STOPSIGNAL $other in the image, or in the Pod `os: {name: "
-            "linux}` and `lifecycle: {stopSignal: $other}` (feature gate ContainerStopSignals). Or "
-            "shareProcessNamespace: true: it is not PID 1 then, and the stop signal ends it.",
+            "otherSignal": "shareProcessNamespace: true (it is not PID 1 then, and the signal ends it), or a handler "
+            "for $signal. It has one for $other: STOPSIGNAL $other in the image; or, if the feature gate "
+            "ContainerStopSignals is on, in the Pod `os: {name: linux}` and `lifecycle: {stopSignal: $other}`.",
             "default": "shareProcessNamespace: true (it is not PID 1 then, and the signal ends it), an init such as "
             "tini as PID 1, or a handler for $signal.",
         },
@@ -135,6 +135,9 @@ CONTAINERS: Mapping[str, Cause] = {
             "left": 'Let the trap pass the signal on and wait for the end of the program: `trap \'kill "$$pid"; wait '
             "\"$$pid\"' TERM`; or begin the script's last command with `exec`.",
             "": "Begin the script's last command with `exec`, so that the program takes the shell's place as PID 1.",
+            "noHandler": "$name has no handler for $signal, and `exec` alone would make it a PID 1 that does not react "
+            "either: give it a handler and begin it with `exec`. Or shareProcessNamespace: true: the signal then ends "
+            "the shell, and the container with it.",
             "simplePipeline": "A shell waits for its pipeline, and `exec` within it changes nothing. Without it: "
             "command: $alone (the kubelet keeps what it prints: `kubectl logs`); or, in bash, command: $bash, which "
             "may lose the last lines of the file.",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.pid1 import by_name, forwards
-from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_program
+from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_pod, in_program
 from lastcall.endings.findings.observed import (
     ALL_DEAF,
     CHILD_KILLED,
@@ -32,7 +32,7 @@ from lastcall.endings.findings.table import Fact, Row, every
 from lastcall.endings.findings.words import listed
 from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.node_facts import ChildEnd, ProcessesLeft, ProcessLeft
-from lastcall.endings.shell_script import pipeline_fix, script_of, shape_of
+from lastcall.endings.shell_script import is_before_last, pipeline_fix, script_of, shape_of
 from lastcall.endings.story import Change, ContainerEnding, Finding, ProgramChange, Severity
 from lastcall.records import kinds
 from lastcall.records.said import tell
@@ -171,6 +171,10 @@ ZOMBIE_ROWS = (Row("zombies", (ZOMBIES,), _zombies, refuted_by=(FORWARDS,)),)
 def _shell_remedy(c: ContainerEnding, left: ProcessesLeft) -> Remedy:
     """Return the same command with `exec`, so that the program takes the shell's place, or what else is needed."""
     script, shape = script_of(c.process.argv), shape_of(script_of(c.process.argv))
+    missed = [each for each in left.processes if each.child and not each.after_signal]
+    if missed and {c.process.disposition, *(each.disposition for each in missed)} == {"default"}:
+        advice = fix("shellKeepsSignal", "noHandler", name=missed[0].name, signal=c.stop.signal)
+        return in_pod(advice, shareProcessNamespace=True)
     if shape == "plain" and len(c.process.argv) == 3 and not script.startswith("exec "):
         advice = fix("shellKeepsSignal", "command", command=f'["{c.process.argv[0]}", "-c", "exec {script}"]')
         return in_container(advice, c.name, c.kind, command=[c.process.argv[0], "-c", f"exec {script}"], args=None)
@@ -180,8 +184,9 @@ def _shell_remedy(c: ContainerEnding, left: ProcessesLeft) -> Remedy:
         return NOTHING  # it ends on the signal, as it should
     if shape in ("jobs", "loop"):
         return in_program(fix("shellKeepsSignal", shape), "passSignalOn")
-    children = [each for each in left.processes if each.child and not each.after_signal]
-    several = not shape and len(children) > 1
+    several = not shape and len(missed) > 1
+    if len(missed) == 1 and is_before_last(script, missed[0].name):
+        return in_program(fix("shellKeepsSignal", "before", name=missed[0].name), "useExec")
     return in_program(fix("shellKeepsSignal", "several" if several else ""), "passSignalOn" if several else "useExec")
 
 

@@ -157,7 +157,7 @@ def _remedy(s: RunSubject) -> Remedy:
     others = [name for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1") if name in c.process.caught]
     advice = fix("stopSignalNotHandled", "default", signal=c.stop.signal)
     if others and not is_shell(c):  # a shell has one for its own use
-        advice = fix("stopSignalNotHandled", "otherSignal", other=others[0])
+        advice = fix("stopSignalNotHandled", "otherSignal", signal=c.stop.signal, other=others[0])
     return in_pod(advice, shareProcessNamespace=True)
 
 
