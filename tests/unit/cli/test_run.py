@@ -183,13 +183,21 @@ def test_work_that_is_cancelled_without_a_signal_is_not_told_as_interrupted():
             interrupts.run(interrupted(), runner=runner)
 
 
-@pytest.mark.parametrize("stage", ["node", "created", "deleted"])
+@pytest.mark.parametrize("stage", ["created", "deleted"])
 def test_the_death_of_a_process_of_the_cluster_is_named(run, new_cluster, stage, capsys):
     cluster = new_cluster(die_at=stage, stuck=True)
     with pytest.raises(WorldError, match=r"node-1 \(pid 4 inside the cluster\) was killed by SIGKILL"):
         run(cluster, replace(FAST, timeout=30))
     assert cluster.stopped == 1
     assert ("default/web" in capsys.readouterr().out) == (stage == "deleted")
+
+
+def test_a_process_that_dies_while_the_cluster_starts_is_why_it_cannot_start(run, new_cluster):
+    why = ClusterStartError("node-1 was killed by signal 9 while the cluster started")
+    cluster = new_cluster(die_at="node", fail_at="node", error=why)
+    with pytest.raises(WorldError, match="the cluster cannot start: node-1 was killed by signal 9 while"):
+        run(cluster, FAST)
+    assert cluster.stopped == 1
 
 
 def test_a_process_that_ended_by_itself_is_named_with_its_last_words(run, new_cluster):
