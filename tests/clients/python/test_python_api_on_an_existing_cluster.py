@@ -157,6 +157,8 @@ def test_the_same_without_blocking():
 """
 
 WAITS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 with lastcall.Cluster(**THERE, yes=THERE["context"]) as cluster:
     cluster.apply(deployment("left", POLITE), service("left"))
     print("applied", flush=True)
