@@ -72,7 +72,7 @@ def test_run_writes_the_page_and_shows_the_text_as_always(user: str, shared: Pat
     assert done.status == 0, done.err
     assert "default/ends ended gracefully" in done.out
     text = page.read_text()
-    assert text.rstrip().endswith("</html>") and "<span>" in text and "bye" in text
+    assert text.rstrip().endswith("</html>") and '"text":"bye"' in text and "│ bye</span>" in text
     assert [each.name for each in shared.iterdir()] == ["story.html"]
 
 

@@ -12,10 +12,8 @@ from lastcall.errors import UserError
 from lastcall.kube.cluster import ClusterOptions, ClusterStartError, ClusterUsageError
 
 if TYPE_CHECKING:
-    from lastcall.kube.cluster import Running
-
-if TYPE_CHECKING:
     from lastcall.experiment import Workspace
+    from lastcall.kube.cluster import Running
 
 
 class Stopped(Protocol):
