@@ -153,7 +153,7 @@ def stop(*_):
     os._exit(0)
 signal.signal(signal.SIGTERM, stop)
 """
-    container = await serve(world, "", at_once + SLEEPS)
+    container = await serve(world, at_once)
     stopping = asyncio.create_task(world.runtime.stop_container(container, 120))
     await world.until(lambda: world.find("ListenerClosed"))
     Path("/mnt/end").touch()  # noqa: ASYNC240
