@@ -102,7 +102,7 @@ def facts(told: Told, ending: Ending | None) -> Told:
         return {"error": told["error"]}
     main = next(each for each in ending.containers if each.kind == "container")
     phases = [
-        each.told(kinds.POD_STATUS_WRITTEN).get("phase")
+        each.facts_as(kinds.POD_STATUS_WRITTEN).get("phase")
         for each in ending.entries
         if each.record.kind == kinds.POD_STATUS_WRITTEN
     ]

@@ -1,4 +1,4 @@
-"""Readers of a record's facts say of which kind they are (`told`): mypy then knows the fields."""
+"""Readers of a record's facts say of which kind they are (`facts_as`): mypy then knows the fields."""
 
 import ast
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def facts(project: Project, report: Report) -> None:
         for line, _key in read_in(source):
             report.looked_at += 1
             found.setdefault(source.path, line)
-    text = "it reads facts by key; take them from `record.told(kinds.…)`, or write `# check: reads facts because …`"
+    text = "it reads facts by key; take them from `record.facts_as(kinds.…)`, or write `# check: reads facts because …`"
     report.needs_marker(project, "reads facts", found, text)
 
 

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from lastcall.endings.render import quoted_json
 from lastcall.errors import UserError
-from lastcall.world.durations import parse_duration, told_duration
+from lastcall.world.durations import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from lastcall.manifests import Chart, Manifest
@@ -75,10 +75,10 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]
 
     def _wanted(self) -> str:
         examples = "30s, 1m30s or plain seconds" if self._whole else "30s, 1m30s, 500ms or plain seconds"
-        most = told_duration(self._most)
+        most = format_duration(self._most)
         if self._least is None:
             return f"write {examples}, more than 0 and at most {most}"
-        return f"write {examples}, from {told_duration(self._least)} to {most}"
+        return f"write {examples}, from {format_duration(self._least)} to {most}"
 
 
 def checked_size(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -91,7 +91,7 @@ def checked_size(context: click.Context, parameter: click.Parameter, value: str)
 def timeout_option(default: float, help: str) -> Callable[[F], F]:
     """`--timeout TIME`: the keyword argument `timeout`, in seconds."""
     return click.option(
-        "--timeout", type=Seconds(), metavar="TIME", default=told_duration(default), show_default=True, help=help
+        "--timeout", type=Seconds(), metavar="TIME", default=format_duration(default), show_default=True, help=help
     )
 
 

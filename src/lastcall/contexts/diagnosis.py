@@ -16,13 +16,13 @@ from lastcall.kube.client import (
     UnusableAnswer,
     client_sentence,
     commands_for,
+    format_span,
     impersonation_rights,
     is_about_impersonation,
     missing_right,
     problem_of,
     server_sentence,
     token_sentence,
-    told_span,
 )
 from lastcall.records.quoting import one_line
 from lastcall.world.blocking import wall
@@ -98,7 +98,7 @@ def clock_sentence(offset: Offset | None) -> str:
     if offset is None or abs(offset.seconds) - offset.error < CLOCK_SECONDS:
         return ""
     side = "behind" if offset.seconds > 0 else "ahead of"
-    span = told_span(timedelta(seconds=offset.seconds))
+    span = format_span(timedelta(seconds=offset.seconds))
     return (
         f"this machine's clock is {span} {side} the API server's (its answer's Date): one of them is wrong, and both "
         f"decide whether certificates and tokens are valid"

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from lastcall.endings.causes.decided import decide_decided_by
 from lastcall.endings.causes.join import join_causes
-from lastcall.endings.causes.twice import told_twice
+from lastcall.endings.causes.twice import with_overlap_findings
 from lastcall.endings.facts.budget import decide_budget, decide_overhead
 from lastcall.endings.facts.containers import container_runs
 from lastcall.endings.facts.pod import facts_from_records, pods_by_address
@@ -58,7 +58,7 @@ def build_endings(
     endings = [
         build_ending(pod, own[pod.uid], deaths, causes, kubernetes_version, by_id, now_ns, addresses) for pod in pods
     ]
-    return told_twice(endings, ordered)
+    return with_overlap_findings(endings, ordered)
 
 
 def build_ending(
@@ -84,14 +84,16 @@ def build_ending(
         return Entry(record, (record.at_ns - zero_ns) / 1e9, causes.get(record.id))
 
     entries = [entry(record) for record in records]
-    orphans = [entry(r) for r in deaths if r.told(kinds.PROCESS_DIED).get("role") == "orphan"]
+    orphans = [entry(r) for r in deaths if r.facts_as(kinds.PROCESS_DIED).get("role") == "orphan"]
     containers, earlier = _containers(pod, entries, orphans, zero is not None)
     gone = _gone(entries)
     endpoints = tuple(_endpoint(e) for e in entries if e.record.kind in _ENDPOINT_KINDS and e.at >= 0)
-    grace = accepted.told(kinds.DELETE_ACCEPTED).get("gracePeriodSeconds") if accepted else None
+    grace = accepted.facts_as(kinds.DELETE_ACCEPTED).get("gracePeriodSeconds") if accepted else None
     budget = decide_budget(_effective_grace(grace, entries), containers)
     in_story = [
-        e for e in map(entry, deaths) if e.told(kinds.PROCESS_DIED).get("role") != "orphan" and _is_within(e, entries)
+        e
+        for e in map(entry, deaths)
+        if e.facts_as(kinds.PROCESS_DIED).get("role") != "orphan" and _is_within(e, entries)
     ]
     by_probe = [(c.name, c.exit.ended_by) for c in containers if c.exit.ended_by in PROBES]
     decided_by = decide_decided_by(records, causes, by_id, by_probe)
@@ -168,14 +170,16 @@ def _ran_elsewhere(entries: Sequence[Entry]) -> bool:
     others."""
     if any(entry.record.actor == "kubelet" or entry.record.kind in _OF_A_NODE for entry in entries):
         return False
-    told = [e.told(kinds.POD_STATUS_WRITTEN) for e in entries if e.record.kind == kinds.POD_STATUS_WRITTEN]
+    told = [e.facts_as(kinds.POD_STATUS_WRITTEN) for e in entries if e.record.kind == kinds.POD_STATUS_WRITTEN]
     return any(each.get("phase") in ("Running", "Succeeded") for each in told)
 
 
 def _effective_grace(accepted: int | None, entries: Sequence[Entry]) -> float | None:
     """What the kubelet worked with; what the API server accepted when the kubelet's decision was not seen."""
     decided = [
-        e.told(kinds.GRACE_DECIDED).get("gracePeriodSeconds") for e in entries if e.record.kind == kinds.GRACE_DECIDED
+        e.facts_as(kinds.GRACE_DECIDED).get("gracePeriodSeconds")
+        for e in entries
+        if e.record.kind == kinds.GRACE_DECIDED
     ]
     # A shorter period that comes while the stop is under way does not interrupt it: the first one holds.
     first = next((value for value in decided if value is not None), None)
@@ -231,7 +235,7 @@ def _not_known(ending: Ending) -> tuple[str, ...]:
         said.append(tell("It had not ended yet when this report was made."))
     if ending.gone is None and (ongoing or is_deleted(ending)):
         said.append(tell("The removal of the object was not seen."))
-    shown = [e.told(kinds.NOT_SHOWN) for e in ending.entries if e.record.kind == kinds.NOT_SHOWN]
+    shown = [e.facts_as(kinds.NOT_SHOWN) for e in ending.entries if e.record.kind == kinds.NOT_SHOWN]
     said += [recalled(each.get("text")) for each in shown]
     return tuple(said)
 
@@ -248,8 +252,8 @@ def _nobody_saw(ending: Ending) -> str:
 
 def _endpoint(entry: Entry) -> EndpointTransition:
     if entry.record.kind == kinds.ENDPOINT_REMOVED:
-        return EndpointTransition(entry.at, *endpoint_of(entry.told(kinds.ENDPOINT_REMOVED)))
-    facts = entry.told(kinds.ENDPOINT_CHANGED)
+        return EndpointTransition(entry.at, *endpoint_of(entry.facts_as(kinds.ENDPOINT_REMOVED)))
+    facts = entry.facts_as(kinds.ENDPOINT_CHANGED)
     where = (entry.at, *endpoint_of(facts))
     return EndpointTransition(
         *where,
@@ -260,7 +264,7 @@ def _endpoint(entry: Entry) -> EndpointTransition:
 
 
 def _signal(entry: Entry) -> SentSignal:
-    facts = entry.told(kinds.SIGNAL_SENT)
+    facts = entry.facts_as(kinds.SIGNAL_SENT)
     pid = facts.get("pid")
     return SentSignal(
         at=entry.at,
@@ -272,6 +276,6 @@ def _signal(entry: Entry) -> SentSignal:
 
 
 def _output(entry: Entry) -> OutputLine:
-    facts = entry.told(kinds.OUTPUT)
+    facts = entry.facts_as(kinds.OUTPUT)
     text = str(facts.get("text") or "").rstrip("\n")
     return OutputLine(entry.at, entry.record.container, str(facts.get("stream") or "stdout"), text)

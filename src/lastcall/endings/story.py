@@ -114,9 +114,9 @@ class Entry:
     at: float
     cause_id: str | None = None
 
-    def told(self, kind: "Kind[Facts]") -> "Facts":
-        """Return the facts, as `Record.told` does."""
-        return self.record.told(kind)
+    def facts_as(self, kind: "Kind[Facts]") -> "Facts":
+        """Return the facts, as `Record.facts_as` does."""
+        return self.record.facts_as(kind)
 
 
 @dataclass(frozen=True, slots=True)

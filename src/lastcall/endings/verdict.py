@@ -22,7 +22,7 @@ def is_deleted(ending: Ending) -> bool:
     if ending.zero_kind != kinds.TERMINATION_OBSERVED or ending.gone is not None:
         return True
     observed = (e for e in ending.entries if e.record.kind == kinds.TERMINATION_OBSERVED)
-    if any(e.told(kinds.TERMINATION_OBSERVED).get("cause") == "completed" for e in observed):
+    if any(e.facts_as(kinds.TERMINATION_OBSERVED).get("cause") == "completed" for e in observed):
         return False
     return not any(c.exit.from_status for c in ending.containers)
 
@@ -34,7 +34,7 @@ def is_ongoing(ending: Ending) -> bool:
     if ending.gone is not None or not (runs or lives):
         return False
     done = any(e.record.kind in (kinds.WORKER_FINISHED, kinds.OBJECT_REMOVED) for e in ending.entries)
-    deaths = (e.told(kinds.PROCESS_DIED) for e in ending.entries if e.record.kind == kinds.PROCESS_DIED)
+    deaths = (e.facts_as(kinds.PROCESS_DIED) for e in ending.entries if e.record.kind == kinds.PROCESS_DIED)
     died = any(each.get("restartsIn") is None for each in deaths)
     return not done and not died
 

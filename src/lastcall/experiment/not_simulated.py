@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.endings import fix, said
-from lastcall.experiment.reasons.why_not_ready import told_message, unschedulable_message
+from lastcall.experiment.reasons.why_not_ready import unschedulable_message, without_preemption_note
 from lastcall.kube.api import PODS, SECRETS, SERVED, Object, name_of, namespace_of
 from lastcall.manifests import OWNERS, Manifest
 from lastcall.records import kinds
@@ -72,7 +72,9 @@ def of_images(records: Iterable[Record]) -> Iterator[Note]:
     """Images that others stood in for, each once."""
     found = {
         str(facts.get("image")): facts.get("substitute")
-        for facts in (each.told(kinds.IMAGE_SUBSTITUTED) for each in records if each.kind == kinds.IMAGE_SUBSTITUTED)
+        for facts in (
+            each.facts_as(kinds.IMAGE_SUBSTITUTED) for each in records if each.kind == kinds.IMAGE_SUBSTITUTED
+        )
     }
     for image, substitute in found.items():
         yield Note("imageSubstituted", image, said("imageSubstituted", image=image, substitute=substitute))
@@ -81,12 +83,12 @@ def of_images(records: Iterable[Record]) -> Iterator[Note]:
 def of_load(outcomes: "Sequence[Outcome]") -> Iterator[Note]:
     """Whether the load came when it should."""
     # late: 3.9 ms of the start of `run`
-    from lastcall.traffic import percentage, told_seconds
+    from lastcall.traffic import format_seconds, percentage
 
     late = [lateness for each in outcomes if (lateness := each.sent - each.planned) >= LATE_SECONDS]
     if outcomes and len(late) >= LATE_SHARE * len(outcomes):
-        facts = {"share": percentage(len(late) / len(outcomes)), "limit": told_seconds(LATE_SECONDS)}
-        yield Note("generatorLate", "", said("generatorLate", most=told_seconds(max(late)), **facts))
+        facts = {"share": percentage(len(late) / len(outcomes)), "limit": format_seconds(LATE_SECONDS)}
+        yield Note("generatorLate", "", said("generatorLate", most=format_seconds(max(late)), **facts))
 
 
 def of_balance(account: "Account") -> Iterator[Note]:
@@ -105,7 +107,7 @@ def of_balance(account: "Account") -> Iterator[Note]:
 def of_stranded(pods: Sequence[Object], node: str) -> Iterator[Note]:
     """Pods that no node takes since one was drained."""
     for pod in pods:
-        why = told_message(unschedulable_message(pod))
+        why = without_preemption_note(unschedulable_message(pod))
         yield Note("strandedByDrain", name_of(pod), said("strandedByDrain", name=name_of(pod), node=node, why=why))
 
 

@@ -20,12 +20,12 @@ from lastcall.manifests import (
     Place,
     Reader,
     YAMLProblem,
+    display_name,
     items_of,
     kustomized,
     read_documents,
     template_in,
     texts,
-    told_name,
     with_namespace,
 )
 
@@ -60,7 +60,7 @@ def read(
     for name, text in texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin, recursive=recursive):
         result.texts[name] = text
     for directory in dict.fromkeys(kustomizations):
-        result.texts[told_name(directory)] = kustomized(directory)
+        result.texts[display_name(directory)] = kustomized(directory)
     if chart is not None:
         # late: only with a chart
         from lastcall.manifests import rendered

@@ -7,8 +7,8 @@ from .charts import rendered as rendered
 from .checks import applied_bytes as applied_bytes
 from .checks import as_created as as_created
 from .checks import refusals as refusals
+from .kustomize import display_name as display_name
 from .kustomize import kustomized as kustomized
-from .kustomize import told_name as told_name
 from .kustomize_remote import KUSTOMIZATIONS as KUSTOMIZATIONS
 from .left_out import hook_events as hook_events
 from .left_out import own_groups as own_groups

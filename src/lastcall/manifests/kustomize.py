@@ -25,7 +25,7 @@ NO_NETWORK = {
 """A second wall behind `refuse_remote`: a proxy that is not there, and no protocol of Git."""
 
 
-def told_name(directory: str) -> str:
+def display_name(directory: str) -> str:
     """Return what takes the place of a file name in messages."""
     return f"<kustomize {directory}>"
 

@@ -134,9 +134,9 @@ def load_manifests(
     read = list(texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin, recursive=recursive))
     if kustomizations:
         # late: what it imports is of no use without the option
-        from lastcall.manifests.kustomize import kustomized, told_name
+        from lastcall.manifests.kustomize import display_name, kustomized
 
-        read += [(told_name(each), kustomized(each)) for each in dict.fromkeys(kustomizations)]
+        read += [(display_name(each), kustomized(each)) for each in dict.fromkeys(kustomizations)]
     if chart is not None:
         # late: only with a chart
         from lastcall.manifests.charts import rendered

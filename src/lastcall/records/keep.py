@@ -99,7 +99,7 @@ class _Pod:
         yield from self.steps
         for index, record in enumerate(self.output):
             if index == 0 and self.dropped_lines:
-                lines = self.dropped_lines + int(record.told(kinds.OUTPUT).get("dropped") or 0)
+                lines = self.dropped_lines + int(record.facts_as(kinds.OUTPUT).get("dropped") or 0)
                 record = replace(record, facts={**record.facts, "dropped": lines})
             yield record
 
@@ -202,7 +202,7 @@ class RecordKeeper:
 
     def _trim(self, pod: _Pod, limit: float) -> None:
         while pod.bytes > limit and pod.output:
-            pod.dropped_lines += 1 + int(pod.output[0].told(kinds.OUTPUT).get("dropped") or 0)
+            pod.dropped_lines += 1 + int(pod.output[0].facts_as(kinds.OUTPUT).get("dropped") or 0)
             self._take(pod, pod.output)
         while pod.bytes > limit and pod.steps and not pod.is_ending(self._now_ns):
             self._take(pod, pod.steps)
@@ -222,7 +222,7 @@ def _note(pod: _Pod, record: Record) -> None:
     pod.last_ns = max(pod.last_ns, record.at_ns)
     pod.on_node = pod.on_node or record.actor in ("kubelet", "runtime")
     if record.kind == kinds.POD_CREATED:
-        created = record.told(kinds.POD_CREATED)
+        created = record.facts_as(kinds.POD_CREATED)
         pod.namespace = str(created.get("namespace") or "")
         pod.name = str(created.get("name") or "")
     elif record.kind in _ENDING and pod.ending_ns is None:

@@ -49,7 +49,7 @@ class Record:
     cause_id: str = field(default="", metadata=HIDDEN)
     evidence: Evidence = "observed"
 
-    def told(self, kind: "Kind[Facts]") -> Facts:
+    def facts_as(self, kind: "Kind[Facts]") -> Facts:
         """Its facts, typed as those of `kind`, which the caller has compared. A record of an older version may lack
         some: read with `get` what came later."""
         return cast("Facts", self.facts)

@@ -1,7 +1,7 @@
 """What a failed test's report says of a namespace: Pods, Warning Events, last lines."""
 
 from lastcall.experiment.ready import Objects, last_lines
-from lastcall.experiment.reasons import in_short, is_ready, told_message
+from lastcall.experiment.reasons import in_short, is_ready, without_preemption_note
 from lastcall.kube.api import EVENTS, PODS, Object, StatusError, name_of
 from lastcall.kube.client import ConnectionLost
 from lastcall.records.quoting import log_line
@@ -42,4 +42,4 @@ def _event(event: Object) -> str:
     count = event.get("count") or 1
     times = f" ({count} times)" if count > 1 else ""
     what = f"{about.get('kind', '')} {about.get('name', '')}".strip()
-    return f"  {event.get('type')} {event.get('reason')} {what}: {told_message(event.get('message'))}{times}"
+    return f"  {event.get('type')} {event.get('reason')} {what}: {without_preemption_note(event.get('message'))}{times}"

@@ -43,7 +43,7 @@ class Autoscaler:
 
     def reason(self, written: Record) -> str:
         """Return what it said when the owner was written, "" if nothing."""
-        size = written.told(kinds.OWNER_WRITTEN).get("to")
+        size = written.facts_as(kinds.OWNER_WRITTEN).get("to")
         found = [why for at, to, why in self.said if to == size and abs(at - written.at_ns) <= SAME_NS]
         return found[-1] if found else ""
 
@@ -82,9 +82,9 @@ class Autoscalers:
     def decision(self, written: Record) -> Draft | None:
         """Return the decision that a write of an owner goes back to, None where no autoscaler, or not just one, can
         have made it."""
-        if written.kind != kinds.OWNER_WRITTEN or written.told(kinds.OWNER_WRITTEN).get("userAgent") != AUTOSCALER:
+        if written.kind != kinds.OWNER_WRITTEN or written.facts_as(kinds.OWNER_WRITTEN).get("userAgent") != AUTOSCALER:
             return None
-        facts = written.told(kinds.OWNER_WRITTEN)
+        facts = written.facts_as(kinds.OWNER_WRITTEN)
         target = (facts["ofKind"], facts["name"])
         able = [
             each

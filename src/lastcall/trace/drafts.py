@@ -36,7 +36,7 @@ class Draft:
     clock: ClockName = ""
     at_ns: int | None = None
 
-    def told(self, kind: "Kind[Facts]") -> Facts:
+    def facts_as(self, kind: "Kind[Facts]") -> Facts:
         """Its facts, typed as those of `kind`, which the caller has compared."""
         return cast("Facts", self.facts)
 

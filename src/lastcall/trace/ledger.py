@@ -88,7 +88,7 @@ class ClusterState:
             (r for r in reversed(self._records.get(above.uid, ())) if r.kind == kinds.OWNER_WRITTEN),
             None,
         )
-        changed = last.told(kinds.OWNER_WRITTEN).get("changed") or () if last is not None else ()
+        changed = last.facts_as(kinds.OWNER_WRITTEN).get("changed") or () if last is not None else ()
         if "template" in changed and above.revision == state.revision and state.replicas == 0:
             return str(int(above.revision) + 1) if above.revision.isdigit() else "next"
         return above.revision
@@ -152,7 +152,7 @@ class ClusterState:
         """Return the record of a resize with the generation of the owner that it goes back to, as seen by then."""
         if record.kind != kinds.SCALE_DECIDED:
             return record
-        state = self.state_at(str(record.told(kinds.SCALE_DECIDED).get("ownerUid")), record.at_ns + LATER_NS)
+        state = self.state_at(str(record.facts_as(kinds.SCALE_DECIDED).get("ownerUid")), record.at_ns + LATER_NS)
         return record if state is None else replace(record, facts={**record.facts, "ownerGeneration": state.generation})
 
     def _remember_gone(self, state: OwnerState) -> None:

@@ -210,15 +210,15 @@ def with_generations(records: Sequence[Record]) -> list[Record]:
 
 
 def _with_generation(scaled: Record, records: Sequence[Record]) -> Record:
-    told = scaled.told(kinds.SCALE_DECIDED)
+    told = scaled.facts_as(kinds.SCALE_DECIDED)
     field_ = "template" if told.get("step") == "rollout" else "replicas"
     written = [
-        each.told(kinds.OWNER_WRITTEN)["generation"]
+        each.facts_as(kinds.OWNER_WRITTEN)["generation"]
         for each in records
         if each.kind == kinds.OWNER_WRITTEN
         and each.at_ns <= scaled.at_ns + SECOND
-        and each.told(kinds.OWNER_WRITTEN)["uid"] == told.get("ownerUid")
-        and field_ in each.told(kinds.OWNER_WRITTEN)["changed"]
+        and each.facts_as(kinds.OWNER_WRITTEN)["uid"] == told.get("ownerUid")
+        and field_ in each.facts_as(kinds.OWNER_WRITTEN)["changed"]
     ]
     return replace(scaled, facts={**scaled.facts, "ownerGeneration": max(written)}) if written else scaled
 

@@ -118,9 +118,9 @@ class PodTimeline:
         """Return True if no earlier Event reported the step: a probe that fails again reports the same again."""
         which = ""
         if each.kind == kinds.PROBE_CHANGED:
-            which = each.told(kinds.PROBE_CHANGED)["probe"]
+            which = each.facts_as(kinds.PROBE_CHANGED)["probe"]
         elif each.kind == kinds.VOLUME_FAILED:
-            which = each.told(kinds.VOLUME_FAILED)["volume"]
+            which = each.facts_as(kinds.VOLUME_FAILED)["volume"]
         key = (each.container, each.kind, which)
         if key in self._written:
             return False
@@ -178,16 +178,16 @@ class PodTimeline:
             return stop
         command = [str(word) for word in self._hook_of(stop.container).get("exec", {}).get("command") or ()]
         begun = {
-            str(r.told(kinds.EXEC_STARTED)["execId"])
+            str(r.facts_as(kinds.EXEC_STARTED)["execId"])
             for r in self.records
             if r.kind == kinds.EXEC_STARTED
             and r.container == stop.container
             and r.at_ns > stop.killing - EARLY_NS
-            and is_hook(command, [str(word) for word in r.told(kinds.EXEC_STARTED)["argv"]])
+            and is_hook(command, [str(word) for word in r.facts_as(kinds.EXEC_STARTED)["argv"]])
         }
         for r in self.records:
-            if r.kind == kinds.EXEC_EXITED and str(r.told(kinds.EXEC_EXITED)["execId"]) in begun:
-                code = r.told(kinds.EXEC_EXITED)["exitCode"]
+            if r.kind == kinds.EXEC_EXITED and str(r.facts_as(kinds.EXEC_EXITED)["execId"]) in begun:
+                code = r.facts_as(kinds.EXEC_EXITED)["exitCode"]
                 return replace(stop, hook_ended=max(r.at_ns, stop.killing), hook_code=code or 0)
         return stop
 
@@ -340,7 +340,7 @@ class PodTimeline:
     def _advance(self, stop: Stop, now: Moment) -> None:
         for each in stop_steps(stop, now.at_ns):
             sent = each.kind == kinds.SIGNAL_SENT
-            key = (each.container, each.kind, str(each.told(kinds.SIGNAL_SENT)["signal"]) if sent else "")
+            key = (each.container, each.kind, str(each.facts_as(kinds.SIGNAL_SENT)["signal"]) if sent else "")
             if key not in self._written:
                 self._written.add(key)
                 self.write(each, now)

@@ -64,7 +64,7 @@ def build_story(timeline: PodTimeline, now: Moment, around: StoryContext, *, kub
             taints=around.cluster.taints(timeline.node, zero, zero + LATER_NS),
             pod_name=around.pod_name,
             budgets=around.cluster.budgets_of(namespace_of(pod), name_of(pod)),
-            sent=next((r.told(kinds.DELETE_ACCEPTED) for r in made if r.kind == kinds.DELETE_ACCEPTED), None),
+            sent=next((r.facts_as(kinds.DELETE_ACCEPTED) for r in made if r.kind == kinds.DELETE_ACCEPTED), None),
         )
         if (decision := find_decision(pod, state, zero - 1)) is not None:
             add(decision)
@@ -93,7 +93,7 @@ def _natural(timeline: PodTimeline, records: Sequence[Record], zero: int | None,
     exits = [r.at_ns for r in records if r.kind == kinds.PROCESS_EXITED]
     if not pods.is_terminal(timeline.first) or (zero is not None and (not exits or max(exits) > zero)):
         return None
-    killings = [r.at_ns for r in records if r.kind == kinds.KILLING and not r.told(kinds.KILLING).get("reason")]
+    killings = [r.at_ns for r in records if r.kind == kinds.KILLING and not r.facts_as(kinds.KILLING).get("reason")]
     reason = str((pod.get("status") or {}).get("reason") or "")
     by_kubelet = bool(reason) or pods.condition_of(pod, "DisruptionTarget").get("reason") == "TerminationByKubelet"
     at = min(killings) if killings else max(exits, default=now.at_ns) + (0 if by_kubelet else 1)
@@ -114,7 +114,7 @@ def seen_first(records: Sequence[Record]) -> list[Record]:
 
 
 def _detail(record: Record) -> str:
-    return str(record.told(kinds.SIGNAL_SENT).get("signal") or "") if record.kind == kinds.SIGNAL_SENT else ""
+    return str(record.facts_as(kinds.SIGNAL_SENT).get("signal") or "") if record.kind == kinds.SIGNAL_SENT else ""
 
 
 def _not_shown(timeline: PodTimeline, records: Sequence[Record], around: StoryContext) -> Iterator[tuple[str, str]]:

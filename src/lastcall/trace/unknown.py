@@ -29,9 +29,9 @@ def unknown(pod: Object, records: Sequence[Record], *, audited: bool = False) ->
     ran = bool(there & {kinds.CONTAINER_STARTED, kinds.PROCESS_STARTED})
     if kinds.DELETE_ACCEPTED in there and kinds.DELETION_DECIDED not in there:
         sent = next(r for r in records if r.kind == kinds.DELETE_ACCEPTED)
-        if not sent.told(kinds.DELETE_ACCEPTED).get("user") and audited:
+        if not sent.facts_as(kinds.DELETE_ACCEPTED).get("user") and audited:
             yield "Who deleted it is not known: the audit log has no such request, or it came too late."
-        elif not sent.told(kinds.DELETE_ACCEPTED).get("user"):
+        elif not sent.facts_as(kinds.DELETE_ACCEPTED).get("user"):
             owned = ", and its owner does not say that it was" if controller_of(pod) else ""
             why = f"the API does not expose it{owned}; an audit log of the API server does."
             yield f"Who deleted it is not known: {why}"
@@ -43,7 +43,9 @@ def unknown(pod: Object, records: Sequence[Record], *, audited: bool = False) ->
     exits = [
         r
         for r in records
-        if r.kind == kinds.PROCESS_EXITED and "finishedAt" in r.told(kinds.PROCESS_EXITED) and r.evidence != "observed"
+        if r.kind == kinds.PROCESS_EXITED
+        and "finishedAt" in r.facts_as(kinds.PROCESS_EXITED)
+        and r.evidence != "observed"
     ]
     if exits:
         yield "When containers ended is known to a second: finishedAt of their status, by the node's clock."
@@ -65,7 +67,7 @@ def _hooks(records: Sequence[Record]) -> Iterator[str]:
         end = ends.get(record.container)
         if record.kind != kinds.PRE_STOP_FINISHED or end is None or record.evidence == "observed":
             continue
-        if record.told(kinds.PRE_STOP_FINISHED)["outcome"] == "failed" and end.at_ns < record.at_ns:
+        if record.facts_as(kinds.PRE_STOP_FINISHED)["outcome"] == "failed" and end.at_ns < record.at_ns:
             name = record.container
             yield (
                 f"Whether the preStop hook of {name} failed before {name} ended, or because it ended, is not known: "

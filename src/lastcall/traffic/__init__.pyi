@@ -33,8 +33,8 @@ from .latency import Latencies as Latencies
 from .latency import Latency as Latency
 from .latency import Span as Span
 from .latency import When as When
+from .latency import format_seconds as format_seconds
 from .latency import latencies as latencies
-from .latency import told_seconds as told_seconds
 from .lives import MOMENTS as MOMENTS
 from .lives import Outage as Outage
 from .lives import PodLife as PodLife

@@ -339,7 +339,7 @@ def _left_behind(lives: Sequence[PodLife]) -> dict[str, str]:
     """Programs that had run since before the stop signal, and that the kernel killed when their PID 1 exited on it; {}
     for none."""
     for record in (each for life in lives for each in life.records if each.kind == kinds.PROCESSES_LEFT):
-        facts = record.told(kinds.PROCESSES_LEFT)
+        facts = record.facts_as(kinds.PROCESSES_LEFT)
         those = [each for each in facts.get("processes") or () if not each.get("afterSignal")]
         names = dict.fromkeys(str(each.get("name")) for each in those if each.get("state") != "Z")
         if facts.get("when") == "exit" and names:

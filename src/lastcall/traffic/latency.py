@@ -70,6 +70,6 @@ def _latency(took: Sequence[tuple[float, float]]) -> Latency:
     return Latency(len(ordered), p50, p95, p99, ordered[-1], percentile(least, 0.99))
 
 
-def told_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Return a time as people read it: `3.2 ms`, `1.04 s`."""
     return f"{seconds * 1000:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"

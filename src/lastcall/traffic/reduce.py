@@ -68,7 +68,7 @@ def pod_lives(records: Iterable[Record], port: int | None = None, declared: Coll
 
 
 def _is_orphan(record: Record) -> bool:
-    return record.kind == kinds.PROCESS_DIED and record.told(kinds.PROCESS_DIED).get("role") == "orphan"
+    return record.kind == kinds.PROCESS_DIED and record.facts_as(kinds.PROCESS_DIED).get("role") == "orphan"
 
 
 def _life(
@@ -165,17 +165,17 @@ def _earliest(moments: Iterable[float | None]) -> Moment | None:
 def _note(life: PodLife, record: Record, at: float, port: int | None) -> None:
     match record.kind:
         case kinds.POD_CREATED:
-            life.name, life.created = str(record.told(kinds.POD_CREATED).get("name")), Moment.at(at)
+            life.name, life.created = str(record.facts_as(kinds.POD_CREATED).get("name")), Moment.at(at)
         case kinds.NETWORK_ATTACHED:
-            life.ip = str(record.told(kinds.NETWORK_ATTACHED).get("ip"))
-        case kinds.POD_STATUS_WRITTEN if record.told(kinds.POD_STATUS_WRITTEN).get("ready") and life.ready is None:
+            life.ip = str(record.facts_as(kinds.NETWORK_ATTACHED).get("ip"))
+        case kinds.POD_STATUS_WRITTEN if record.facts_as(kinds.POD_STATUS_WRITTEN).get("ready") and life.ready is None:
             life.ready = Moment.at(at)
         case kinds.DELETE_ACCEPTED if life.deleted is None:
             life.deleted = Moment.at(at)
-        case kinds.PROBE_CHANGED if _proves_listening(record.told(kinds.PROBE_CHANGED), port):
+        case kinds.PROBE_CHANGED if _proves_listening(record.facts_as(kinds.PROBE_CHANGED), port):
             life.probed = life.probed or Moment.at(at)
         case kinds.ENDPOINT_RULES_WRITTEN:
-            rules = record.told(kinds.ENDPOINT_RULES_WRITTEN)
+            rules = record.facts_as(kinds.ENDPOINT_RULES_WRITTEN)
             _note_rules(life, str(rules.get("node")), at, rules)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lastcall.traffic.bounds import percentage, upper_bound
-from lastcall.traffic.latency import Latencies, told_seconds
+from lastcall.traffic.latency import Latencies, format_seconds
 from lastcall.traffic.outcome import Kind
 
 
@@ -98,5 +98,5 @@ def _slow(limits: Mapping[str, float], found: Pooled) -> Iterator[Checked]:
     for kind in kinds:
         limit = limits.get(kind, limits.get("", 0.0))
         p99, least = during[kind].p99, during[kind].p99_least
-        told = f"{told_seconds(p99)} (of {during[kind].count} good answers)"
-        yield Checked(f"max-p99 {kind}", told_seconds(limit), told, least > limit, p99 > limit >= least)
+        told = f"{format_seconds(p99)} (of {during[kind].count} good answers)"
+        yield Checked(f"max-p99 {kind}", format_seconds(limit), told, least > limit, p99 > limit >= least)

@@ -27,7 +27,7 @@ _SAY_THE_PHASE = ("Pending", "Running", "Succeeded", "Completed", "Failed", "Unk
 def stage_of(record: Record) -> str:
     """How far the end of its Pod is once the record is written; "" where it says nothing about that."""
     if record.kind == kinds.SIGNAL_SENT:
-        name = signal_name(record.told(kinds.SIGNAL_SENT).get("signal"))
+        name = signal_name(record.facts_as(kinds.SIGNAL_SENT).get("signal"))
         return "kill" if name == SIGKILL else "term"
     return STAGES.get(record.kind, "")
 

@@ -17,7 +17,7 @@ def printed(ending: Ending, most_bytes: int) -> list[dict[str, Any]]:
     """Return the lines, within about `most_bytes`; a note stands where some are left out."""
     lines = ending.output
     dropped = sum(
-        int(e.told(kinds.OUTPUT).get("dropped") or 0)
+        int(e.facts_as(kinds.OUTPUT).get("dropped") or 0)
         for e in ending.entries
         if e.record.kind == kinds.OUTPUT and e.at >= 0
     )

@@ -25,7 +25,7 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-def told_duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """As `parse_duration` reads it, in the largest unit that leaves a whole number: `2h`, `90s`, `500ms`."""
     for unit, scale in (("h", 3600), ("m", 60), ("s", 1)):
         if seconds and seconds % scale == 0 and (unit != "m" or seconds >= 300):

@@ -50,16 +50,16 @@ def steps(records: Iterable[Record]) -> list[tuple[str, str, str, int]]:
         has_ended = any(each[:2] == (record.container, kinds.PROCESS_EXITED) for each in found)
         if record.kind not in STEPS or (record.kind == kinds.STOP_REQUESTED and has_ended):
             continue  # nothing is left to stop
-        if record.kind == kinds.HELD_BY_FINALIZERS and JOB in record.told(kinds.HELD_BY_FINALIZERS)["finalizers"]:
+        if record.kind == kinds.HELD_BY_FINALIZERS and JOB in record.facts_as(kinds.HELD_BY_FINALIZERS)["finalizers"]:
             continue  # whether its controller is faster than the kubelet is chance
         detail = ""
         if record.kind == kinds.SIGNAL_SENT:
-            signal = record.told(kinds.SIGNAL_SENT)
+            signal = record.facts_as(kinds.SIGNAL_SENT)
             if signal.get("why") not in ("StopContainer", "grace over"):
                 continue  # to a hook's process, or with the sandbox: the API does not show that
             detail = str(signal["signal"])
         elif record.kind == kinds.PROCESS_EXITED:
-            detail = str(record.told(kinds.PROCESS_EXITED).get("exitCode"))
+            detail = str(record.facts_as(kinds.PROCESS_EXITED).get("exitCode"))
         if not any(each[:3] == (record.container, record.kind, detail) for each in found):
             found.append((record.container, record.kind, detail, record.at_ns))
     return found

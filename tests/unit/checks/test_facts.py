@@ -15,5 +15,5 @@ def test_each_way_to_read_a_field_is_found() -> None:
 def test_a_file_that_reads_them_needs_its_marker(find) -> None:
     marker = '"""Doc."""\n\n# check: reads facts because records of any kind come here\n\n'
     code = "record.facts['one']\n"
-    files = {"a.py": code, "b.py": "record.told(kind)['one']\n", "idle.py": marker, "marked.py": marker + code}
+    files = {"a.py": code, "b.py": "record.facts_as(kind)['one']\n", "idle.py": marker, "marked.py": marker + code}
     assert find(facts, files) == ["a.py:1", "idle.py:3"]

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from lastcall.cli.commands import COMMANDS, cli
 from lastcall.cli.node import checked_periods
 from lastcall.cli.options import Seconds
-from lastcall.world.durations import parse_duration, parse_seconds, told_duration
+from lastcall.world.durations import format_duration, parse_duration, parse_seconds
 
 TIMES = [
     ("30s", 30), ("1m30s", 90), ("500ms", 0.5), ("30", 30), ("0.5", 0.5), ("1.5s", 1.5), ("2h", 7200),
@@ -53,8 +53,8 @@ def test_whole_seconds_are_integers_and_refuse_a_part_of_one():
 
 @pytest.mark.parametrize("seconds", [0, 0.001, 0.5, 1, 1.5, 30, 60, 90, 300, 3600, 5400, 86400, 2**31 - 1])
 def test_a_time_that_is_told_is_read_as_the_same_time(seconds):
-    assert parse_duration(told_duration(seconds)) == pytest.approx(seconds)
-    assert re.search("[a-z]$", told_duration(seconds))
+    assert parse_duration(format_duration(seconds)) == pytest.approx(seconds)
+    assert re.search("[a-z]$", format_duration(seconds))
 
 
 def test_groups_of_a_shutdown_take_times():

@@ -62,8 +62,8 @@ def test_what_does_not_fit_is_said():
 
 def test_a_record_of_an_older_version_is_read_as_it_is():
     old = record(kinds.PROCESS_EXITED, exitCode=0)
-    assert old.told(kinds.PROCESS_EXITED)["exitCode"] == 0
-    assert old.told(kinds.PROCESS_EXITED).get("oomKills") is None
+    assert old.facts_as(kinds.PROCESS_EXITED)["exitCode"] == 0
+    assert old.facts_as(kinds.PROCESS_EXITED).get("oomKills") is None
 
 
 def test_every_kind_is_a_plain_string_when_the_program_runs():

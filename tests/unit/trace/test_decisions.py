@@ -49,7 +49,7 @@ def owner(kind: str, **more: Any) -> OwnerState:
 def test_the_condition_says_it(condition: str, actor: str, words: str) -> None:
     found = find_decision(pod(condition=condition, message="PodGC: node not found"), DecisionContext(), 7)
     assert found is not None
-    assert (found.actor, found.told(kinds.DELETION_DECIDED)["why"]) == (actor, words)
+    assert (found.actor, found.facts_as(kinds.DELETION_DECIDED)["why"]) == (actor, words)
     assert (found.at_ns, found.evidence) == (7, "inferred")
 
 
@@ -67,7 +67,7 @@ def test_a_condition_that_is_not_true_names_nobody() -> None:
 def test_what_allowed_an_eviction_is_named() -> None:
     evicted = find_decision(pod(condition="EvictionByEvictionAPI"), DecisionContext(budgets=["n/pdb"]), 0)
     assert evicted is not None
-    assert evicted.told(kinds.DELETION_DECIDED)["podDisruptionBudget"] == "n/pdb"
+    assert evicted.facts_as(kinds.DELETION_DECIDED)["podDisruptionBudget"] == "n/pdb"
     assert str(evicted.facts["why"]).endswith("PodDisruptionBudget n/pdb allowed it")
 
 
@@ -168,7 +168,7 @@ def test_a_controller_says_that_it_deleted_it_and_its_owner_says_why(name: str) 
     around = DecisionContext(owner=owner(kind, **state), events=[said(kind, "a-controller")], phase=phase)
     found = find_decision(pod(kind=kind, **labels), around, 0)
     assert found is not None
-    facts = found.told(kinds.DELETION_DECIDED)
+    facts = found.facts_as(kinds.DELETION_DECIDED)
     assert (facts.get("step", ""), found.actor, facts["ownerGeneration"]) == (step, "a-controller", 3)
 
 

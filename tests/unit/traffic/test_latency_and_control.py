@@ -3,7 +3,7 @@
 import pytest
 
 from lastcall.traffic.control import SLOW_START_SECONDS, Control, asks_the_application, unanswered
-from lastcall.traffic.latency import Span, latencies, percentile, told_seconds
+from lastcall.traffic.latency import Span, format_seconds, latencies, percentile
 from lastcall.traffic.outcome import Outcome
 
 
@@ -60,7 +60,7 @@ def test_without_a_good_answer_there_is_no_latency() -> None:
 
 @pytest.mark.parametrize(("seconds", "told"), [(0.00321, "3.21 ms"), (0.25, "250 ms"), (1.0, "1 s"), (12.34, "12.3 s")])
 def test_a_latency_is_told_in_the_unit_that_people_read(seconds: float, told: str) -> None:
-    assert told_seconds(seconds) == told
+    assert format_seconds(seconds) == told
 
 
 REFUSED = [request(100.0 + n / 10, 0.0, "refused") for n in range(10)]

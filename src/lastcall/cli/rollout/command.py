@@ -175,14 +175,14 @@ def _made(options: dict[str, Any]) -> RolloutOptions:
 def _check_output(options: dict[str, Any]) -> None:
     """Whether the report can be written as it is asked for. Raises UsageError."""
     file = options["output_file"]
-    if options["output"] is None and file is not None and file.suffix and not _is_told_as(file.name.lower()):
+    if options["output"] is None and file is not None and file.suffix and not _is_report_file(file.name.lower()):
         raise click.UsageError(
             f"--output-file {str(file)!r}: the formats of rollout are .html, .json, .xml (JUnit) and .txt"
         )
     options["output"] = checked_output(options["output"], options["output_file"])
 
 
-def _is_told_as(name: str) -> bool:
+def _is_report_file(name: str) -> bool:
     return name.endswith((".html", ".htm", ".json", ".xml", ".txt", ".text", ".log")) and not name.endswith(
         ".trace.json"
     )

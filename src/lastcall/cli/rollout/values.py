@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lastcall.errors import UserError
-from lastcall.experiment.rollout import WORKLOADS, told_as
+from lastcall.experiment.rollout import WORKLOADS, kubectl_name
 from lastcall.manifests import STDIN, load_manifests
 from lastcall.traffic import KINDS, LONG_LIVED, Kind, MaxLost
 from lastcall.world.durations import parse_seconds
@@ -90,6 +90,6 @@ def complete_workload(context: "click.Context", parameter: "click.Parameter", be
     sources, recursive = [each for each in given if each != STDIN], bool(context.params.get("recursive"))
     with suppress(UserError):
         found = load_manifests(sources, recursive=recursive)
-        names = [told_as(each) for each in found if each.resource in WORKLOADS]
+        names = [kubectl_name(each) for each in found if each.resource in WORKLOADS]
         return [CompletionItem(name) for name in names if name.startswith(begun.lower())]
     return []

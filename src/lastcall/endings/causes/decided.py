@@ -60,7 +60,7 @@ def decide_decided_by(
     accepted = next((r for r in records if r.kind == kinds.DELETE_ACCEPTED), None)
     ended = next((r for r in records if r.kind == kinds.TERMINATION_OBSERVED), None)
     if ended is not None and (accepted is None or ended.at_ns < accepted.at_ns):
-        cause = ended.told(kinds.TERMINATION_OBSERVED).get("cause")
+        cause = ended.facts_as(kinds.TERMINATION_OBSERVED).get("cause")
         if cause in _KUBELET or _reason_after(ended, records) == "DeadlineExceeded":
             return _by_kubelet(ended, records)  # over its deadline a Pod counts as completed
         if cause == "completed":
@@ -90,7 +90,7 @@ def _of_delete(
     decided = by_id.get(causes.get(accepted.id, ""))
     if decided is not None and decided.kind == kinds.DELETION_DECIDED:
         return _by_controller(decided, causes, by_id)
-    sent = accepted.told(kinds.DELETE_ACCEPTED)
+    sent = accepted.facts_as(kinds.DELETE_ACCEPTED)
     user = str(sent.get("user") or "")
     if not user:
         return None
@@ -127,7 +127,7 @@ def _by_kubelet(ended: Record, records: Sequence[Record]) -> DecidedBy:
     decided = _last(records, kinds.DELETION_DECIDED, ended)
     if decided is not None and decided.rule.rpartition(":")[2] in _KUBELET_DECISIONS:
         name = _KUBELET_DECISIONS[decided.rule.rpartition(":")[2]]
-        why = recalled(str(decided.told(kinds.DELETION_DECIDED).get("why") or "").rstrip(". "))
+        why = recalled(str(decided.facts_as(kinds.DELETION_DECIDED).get("why") or "").rstrip(". "))
         if name in _EVICTIONS:
             why = tell("the kubelet evicted it: $why", why=why)
         return DecidedBy("kubelet", name, why, chain=(decided.id, ended.id))
@@ -146,7 +146,7 @@ def _by_kubelet(ended: Record, records: Sequence[Record]) -> DecidedBy:
 def _reason_after(ended: Record, records: Sequence[Record]) -> str:
     """The first reason that the Pod's status had from its end on."""
     written = [r for r in records if r.kind == kinds.POD_STATUS_WRITTEN and r.at_ns >= ended.at_ns]
-    return next((why for r in written if (why := str(r.told(kinds.POD_STATUS_WRITTEN).get("reason") or ""))), "")
+    return next((why for r in written if (why := str(r.facts_as(kinds.POD_STATUS_WRITTEN).get("reason") or ""))), "")
 
 
 def _by_controller(decided: Record, causes: Mapping[str, str], by_id: Mapping[str, Record]) -> DecidedBy:
@@ -155,14 +155,14 @@ def _by_controller(decided: Record, causes: Mapping[str, str], by_id: Mapping[st
         if not is_about_owner(above) or above in chain:
             break
         chain.append(above)
-    facts = decided.told(kinds.DELETION_DECIDED)
+    facts = decided.facts_as(kinds.DELETION_DECIDED)
     why = recalled(facts.get("why") or "")
     step = str(facts.get("step") or "")
     reason = _REASONS.get(decided.rule.rpartition(":")[2], "")
     if len(chain) > 1 and chain[1].kind == kinds.SCALE_DECIDED:
-        step = str(chain[1].told(kinds.SCALE_DECIDED).get("step") or step)
+        step = str(chain[1].facts_as(kinds.SCALE_DECIDED).get("step") or step)
     elif len(chain) > 1 and chain[1].kind == kinds.DELETION_DECIDED:
-        step = str(chain[1].told(kinds.DELETION_DECIDED).get("step") or step)
+        step = str(chain[1].facts_as(kinds.DELETION_DECIDED).get("step") or step)
     reason = _STEPS.get(step, reason or "owner")
     by = next(filter(None, map(_writer, reversed(chain))), facts)
     return DecidedBy(
@@ -187,8 +187,8 @@ def _sentence(chain: Sequence[Record], why: str) -> str:
         return _by_autoscaler(rest[-1], why)
     origin = rest[-1] if rest[-1].kind == kinds.OWNER_WRITTEN else None
     if rest[0].kind == kinds.SCALE_DECIDED:
-        scaled = rest[0].told(kinds.SCALE_DECIDED)
-        resized = origin.told(kinds.OWNER_WRITTEN) if origin is not None else None
+        scaled = rest[0].facts_as(kinds.SCALE_DECIDED)
+        resized = origin.facts_as(kinds.OWNER_WRITTEN) if origin is not None else None
         by = _by(resized) if resized is not None else ""
         what = f"{scaled.get('ownerKind')} {scaled.get('owner')}"
         if scaled.get("step") == "rollout":
@@ -198,20 +198,20 @@ def _sentence(chain: Sequence[Record], why: str) -> str:
             )
         return tell("$owner was scaled$sizes$by: $why", owner=what, sizes=_sizes(origin), by=by, why=why)
     if rest[0].kind == kinds.OWNER_WRITTEN:
-        written = rest[0].told(kinds.OWNER_WRITTEN)
+        written = rest[0].facts_as(kinds.OWNER_WRITTEN)
         what, by = f"{written.get('ofKind')} {written.get('name')}", _by(written)
-        step = decided.told(kinds.DELETION_DECIDED).get("step")
+        step = decided.facts_as(kinds.DELETION_DECIDED).get("step")
         if "replicas" in (written.get("changed") or ()) and step == "scaling":
             return tell("$owner was scaled$sizes$by: $why", owner=what, sizes=_sizes(rest[0]), by=by, why=why)
         return tell("$owner was changed$by: $why", owner=what, by=by, why=why)
     if rest[-1].kind == kinds.DELETION_DECIDED:
-        above = recalled(rest[-1].told(kinds.DELETION_DECIDED).get("why"))
+        above = recalled(rest[-1].facts_as(kinds.DELETION_DECIDED).get("why"))
         return tell("$why: that removed this Pod", why=above)
-    last = rest[-1].told(kinds.OWNER_DELETED)
+    last = rest[-1].facts_as(kinds.OWNER_DELETED)
     head = tell("$owner was deleted$by", owner=f"{last.get('ofKind')} {last.get('name')}", by=_by(last))
     if last.get("ofKind") == "Namespace":
         return head
-    deleted = [each.told(kinds.OWNER_DELETED) for each in reversed(rest[:-1])]
+    deleted = [each.facts_as(kinds.OWNER_DELETED) for each in reversed(rest[:-1])]
     between = joined([f"{each.get('ofKind')} {each.get('name')}" for each in deleted], " and ")
     if not between:
         return tell("$deleted: that removed this Pod", deleted=head)
@@ -220,7 +220,7 @@ def _sentence(chain: Sequence[Record], why: str) -> str:
 
 def _by_autoscaler(record: Record, why: str) -> str:
     """Who resized the owner, instead of a user who wrote it."""
-    scaled = record.told(kinds.SCALE_DECIDED)
+    scaled = record.facts_as(kinds.SCALE_DECIDED)
     reason = tell(" ($reason)", reason=scaled["why"]) if scaled.get("why") else ""
     return tell(
         "$autoscaler scaled $owner from $before to $after$reason: $why",
@@ -234,7 +234,7 @@ def _by_autoscaler(record: Record, why: str) -> str:
 
 
 def _sizes(record: Record | None) -> str:
-    facts = record.told(kinds.OWNER_WRITTEN) if record is not None else None
+    facts = record.facts_as(kinds.OWNER_WRITTEN) if record is not None else None
     if facts is None or facts.get("to") is None:
         return ""
     return tell(" from $before to $after", before=facts.get("from"), after=facts["to"])
@@ -243,8 +243,8 @@ def _sizes(record: Record | None) -> str:
 def _writer(record: Record) -> "OwnerWritten | OwnerDeleted | None":
     """The facts of a record that tells which user wrote."""
     if record.kind == kinds.OWNER_WRITTEN:
-        return record.told(kinds.OWNER_WRITTEN)
-    return record.told(kinds.OWNER_DELETED) if record.kind == kinds.OWNER_DELETED else None
+        return record.facts_as(kinds.OWNER_WRITTEN)
+    return record.facts_as(kinds.OWNER_DELETED) if record.kind == kinds.OWNER_DELETED else None
 
 
 def _by(facts: Facts) -> str:

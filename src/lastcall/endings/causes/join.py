@@ -89,7 +89,7 @@ def _by_nature(records: Sequence[Record]) -> list[tuple[str, str]]:
             case kinds.PROCESS_SIGNAL_STATE:
                 _pair(pairs, record.id, latest.get((kinds.STOP_REQUESTED, uid, name)))
             case kinds.SIGNAL_SENT:
-                sent = record.told(kinds.SIGNAL_SENT)
+                sent = record.facts_as(kinds.SIGNAL_SENT)
                 if sent.get("why") in ("StopContainer", "grace over"):
                     _pair(pairs, record.id, latest.get((kinds.STOP_REQUESTED, uid, name)))
                 latest[(record.kind, uid, name, signal_name(sent.get("signal")) or "")] = record.id
@@ -106,15 +106,15 @@ def _by_nature(records: Sequence[Record]) -> list[tuple[str, str]]:
             case kinds.OBJECT_REMOVED | kinds.HELD_BY_FINALIZERS:
                 _pair(pairs, record.id, latest.get((kinds.FINAL_DELETE_SENT, uid)))
             case kinds.PROCESS_EXITED:
-                ended_by = signal_name(record.told(kinds.PROCESS_EXITED).get("signal")) or "-"
+                ended_by = signal_name(record.facts_as(kinds.PROCESS_EXITED).get("signal")) or "-"
                 _pair(pairs, record.id, latest.get((kinds.SIGNAL_SENT, uid, name, ended_by)))
     return pairs
 
 
 def _may_be_of(accepted: Record, decided: Record) -> bool:
     """Whether who sent the DELETE may be who decided: an evicting user is named, controllers are users of their own."""
-    user = str(accepted.told(kinds.DELETE_ACCEPTED).get("user") or "")
-    by = decided.told(kinds.DELETION_DECIDED).get("user")
+    user = str(accepted.facts_as(kinds.DELETE_ACCEPTED).get("user") or "")
+    by = decided.facts_as(kinds.DELETION_DECIDED).get("user")
     return user == by if by else user.startswith("system:") or not user
 
 

@@ -40,16 +40,16 @@ class OwnerHistory:
             if not is_about_owner(record):
                 continue
             if record.kind == kinds.SCALE_DECIDED:
-                scaled = record.told(kinds.SCALE_DECIDED)
+                scaled = record.facts_as(kinds.SCALE_DECIDED)
                 uid = str(scaled.get("uid"))
                 self._scaled.setdefault((uid, _whole(scaled.get("generation"))), record)
                 self._versions.setdefault((uid, str(scaled.get("resourceVersion"))), record)
             elif record.kind == kinds.DELETION_DECIDED:
-                self._decided[str(record.told(kinds.DELETION_DECIDED).get("uid"))] = record
+                self._decided[str(record.facts_as(kinds.DELETION_DECIDED).get("uid"))] = record
             elif record.kind == kinds.OWNER_WRITTEN:
-                self._written.setdefault(str(record.told(kinds.OWNER_WRITTEN).get("uid")), []).append(record)
+                self._written.setdefault(str(record.facts_as(kinds.OWNER_WRITTEN).get("uid")), []).append(record)
             else:
-                deleted = record.told(kinds.OWNER_DELETED)
+                deleted = record.facts_as(kinds.OWNER_DELETED)
                 self._deleted.setdefault(str(deleted.get("uid")), record)
                 if deleted.get("ofKind") == "Namespace":
                     self._namespaces[str(deleted.get("name"))] = record
@@ -57,17 +57,17 @@ class OwnerHistory:
     def cause_of(self, record: Record) -> Record | None:
         """What an owner's record, or the decision that a Pod has to end, goes back to; None where nobody saw it."""
         if record.kind == kinds.OWNER_DELETED:
-            deleted = record.told(kinds.OWNER_DELETED)
+            deleted = record.facts_as(kinds.OWNER_DELETED)
             decided = self._decided.get(str(deleted.get("uid")))
             return decided or self._deleted.get(str(deleted.get("ownerUid") or "-"))
         if record.kind == kinds.OWNER_WRITTEN:
-            written = record.told(kinds.OWNER_WRITTEN)
+            written = record.facts_as(kinds.OWNER_WRITTEN)
             return self._versions.get((str(written.get("uid")), str(written.get("resourceVersion"))))
         if record.kind == kinds.SCALE_DECIDED:
-            return self._write_before(record.told(kinds.SCALE_DECIDED))
+            return self._write_before(record.facts_as(kinds.SCALE_DECIDED))
         if record.kind != kinds.DELETION_DECIDED or not record.pod_uid:
             return None
-        facts = record.told(kinds.DELETION_DECIDED)
+        facts = record.facts_as(kinds.DELETION_DECIDED)
         if not facts.get("ownerUid"):
             return self._namespaces.get(str(facts.get("namespace") or "-"))
         uid, generation = str(facts["ownerUid"]), facts.get("ownerGeneration")
@@ -83,9 +83,9 @@ class OwnerHistory:
         sizes = [
             each
             for each in self._written.get(uid, ())
-            if "replicas" in (each.told(kinds.OWNER_WRITTEN).get("changed") or ())
+            if "replicas" in (each.facts_as(kinds.OWNER_WRITTEN).get("changed") or ())
         ]
-        generations = [_whole(each.told(kinds.OWNER_WRITTEN).get("generation")) for each in sizes]
+        generations = [_whole(each.facts_as(kinds.OWNER_WRITTEN).get("generation")) for each in sizes]
         before = [each for each in generations if each <= generation]
         return self._scaled.get((uid, before[-1])) if before else None
 
@@ -94,7 +94,7 @@ class OwnerHistory:
         fields = _FIELDS.get(str(facts.get("step")), ())
         generation = _whole(facts.get("ownerGeneration"))
         for record in reversed(self._written.get(str(facts.get("ownerUid")), [])):
-            written = record.told(kinds.OWNER_WRITTEN)
+            written = record.facts_as(kinds.OWNER_WRITTEN)
             changed = written.get("changed") or ()
             if _whole(written.get("generation")) <= generation and any(field in changed for field in fields):
                 return record

@@ -30,7 +30,7 @@ class _Run:
     exited: int | None = None
 
 
-def told_twice(endings: Sequence[Ending], records: Iterable[Record]) -> list[Ending]:
+def with_overlap_findings(endings: Sequence[Ending], records: Iterable[Record]) -> list[Ending]:
     """The endings, with a finding for each Pod that still ran when its successor did."""
     runs = _runs(records)
     return [_told(ending, runs) for ending in endings] if len(runs) > 1 else list(endings)
@@ -40,7 +40,7 @@ def _runs(records: Iterable[Record]) -> dict[str, _Run]:
     """uid → its run, of Pods whose owner has one at a time."""
     found: dict[str, _Run] = {}
     for record in records:
-        created = record.told(kinds.POD_CREATED) if record.kind == kinds.POD_CREATED else None
+        created = record.facts_as(kinds.POD_CREATED) if record.kind == kinds.POD_CREATED else None
         if created and (owner := created.get("owner")):
             if isinstance(owner, Mapping) and owner.get("kind") in _OWNERS:
                 name = str(created.get("name"))

@@ -85,14 +85,14 @@ def _run(
     """One run: what the records from its start to the next one tell; `restarts` are those before it."""
     # A run begins with the process, or with the kubelet's word where nobody saw the process.
     begun = started and last[0].record.kind == kinds.PROCESS_STARTED
-    start = last[0].told(kinds.PROCESS_STARTED) if begun else None
+    start = last[0].facts_as(kinds.PROCESS_STARTED) if begun else None
     pid = _whole(start.get("pid")) if start else None
     exit_ = _last(last, kinds.PROCESS_EXITED) or next(
-        (o for o in orphans if pid and o.told(kinds.PROCESS_DIED).get("pid") == pid), None
+        (o for o in orphans if pid and o.facts_as(kinds.PROCESS_DIED).get("pid") == pid), None
     )
     sent = _Sent.of(last, pid)
     state = _last(last, kinds.PROCESS_SIGNAL_STATE)
-    signalled = state.told(kinds.PROCESS_SIGNAL_STATE) if state else None
+    signalled = state.facts_as(kinds.PROCESS_SIGNAL_STATE) if state else None
     stop = _stop(last, sent, signalled, exit_)
     return ContainerEnding(
         name=facts.name,
@@ -118,13 +118,13 @@ class _Sent(NamedTuple):
     def of(cls, run: Sequence[Entry], pid: int | None) -> "_Sent":
         """A signal to a process that was already ending has no effect: it was not told to stop."""
         sent = [e for e in run if e.record.kind == kinds.SIGNAL_SENT and _is_for_container(e, pid)]
-        sent = [e for e in sent if not e.told(kinds.SIGNAL_SENT).get("exiting")]
+        sent = [e for e in sent if not e.facts_as(kinds.SIGNAL_SENT).get("exiting")]
         kills = [e for e in sent if _is_kill(e)]
         return cls([e for e in sent if not _is_kill(e)], kills[-1] if kills else None)
 
 
 def _is_kill(sent: Entry) -> bool:
-    return signal_name(sent.told(kinds.SIGNAL_SENT).get("signal")) == SIGKILL
+    return signal_name(sent.facts_as(kinds.SIGNAL_SENT).get("signal")) == SIGKILL
 
 
 def _process(
@@ -146,7 +146,7 @@ def _process(
 
 def _stop(run: Sequence[Entry], sent: _Sent, signalled: "ProcessSignalState | None", exit_: Entry | None) -> Stop:
     requested = _last(run, kinds.STOP_REQUESTED)
-    asked = requested.told(kinds.STOP_REQUESTED) if requested else None
+    asked = requested.facts_as(kinds.STOP_REQUESTED) if requested else None
     return Stop(
         requested_at=next((each.at for each in run if each.record.kind == kinds.STOP_REQUESTED), None),
         seconds=_stop_seconds(requested, _last(run, kinds.STOP_FINISHED), exit_),
@@ -170,12 +170,12 @@ def _exit(facts: ContainerFacts, run: Sequence[Entry], sent: _Sent, exit_: Entry
         killed_by=_killed_by(signal, exit_, sent.kill, sent.stops),
         ended_by=_by_its_rule(_ended_by(run, exit_, ends_at), code, facts),
         starts_again=_starts_again(run),
-        from_status=bool(exit_ and exit_.told(kinds.PROCESS_EXITED).get("finishedAt")),
+        from_status=bool(exit_ and exit_.facts_as(kinds.PROCESS_EXITED).get("finishedAt")),
     )
 
 
 def _seen(run: Sequence[Entry], stop: Stop, exit_: Entry | None, ends_at: float | None) -> Seen:
-    exited = exit_.told(kinds.PROCESS_EXITED) if exit_ else None
+    exited = exit_.facts_as(kinds.PROCESS_EXITED) if exit_ else None
     return Seen(
         probe=_failed_probe(run, ends_at),
         last_lines=_last_lines(run),
@@ -196,7 +196,7 @@ def _stop_signal(seen: "ProcessSignalState | None", stops: Sequence[Entry]) -> s
     """Return the signal that asked the process to stop: the one whose state was seen, or the first that was sent."""
     found = signal_name(seen.get("signal")) if seen else None
     if found is None and stops:
-        found = signal_name(stops[0].told(kinds.SIGNAL_SENT).get("signal"))
+        found = signal_name(stops[0].facts_as(kinds.SIGNAL_SENT).get("signal"))
     return found or "SIGTERM"
 
 
@@ -208,9 +208,9 @@ def _ended_by(entries: Sequence[Entry], exit_: Entry | None, ends_at: float | No
     told = [e for e in entries if e.record.kind == kinds.KILLING and e.at <= exit_.at]
     asked = requested is not None and requested.at <= exit_.at
     if not told:
-        unexplained = exit_.told(kinds.PROCESS_EXITED).get("unexplained")
+        unexplained = exit_.facts_as(kinds.PROCESS_EXITED).get("unexplained")
         return "node" if asked else "" if unexplained else "itself"
-    first = told[0].told(kinds.KILLING)
+    first = told[0].facts_as(kinds.KILLING)
     if first.get("gracePeriodSeconds") and not asked and _last(entries, kinds.PRE_STOP_STARTED) is None:
         return "itself"  # it was about to be stopped, and was quicker
     return _ENDED_BY.get(_why_killed(entries, told[0], ends_at), "node")
@@ -228,12 +228,12 @@ def _why_killed(entries: Sequence[Entry], killing: Entry, ends_at: float | None)
 
     (`kuberuntime_manager.go:computePodActions`: KillPod where nothing is kept and nothing starts)
     """
-    reason = str(killing.told(kinds.KILLING).get("reason") or "")
+    reason = str(killing.facts_as(kinds.KILLING).get("reason") or "")
     if reason or (ends_at is not None and ends_at <= killing.at):
         return reason
     # A kubelet's record says that the failures were too many; an Event, from which `trace` infers, of each failure.
     changes = [
-        each.told(kinds.PROBE_CHANGED)
+        each.facts_as(kinds.PROBE_CHANGED)
         for each in entries
         if each.record.kind == kinds.PROBE_CHANGED and each.record.evidence == "observed" and each.at <= killing.at
     ]
@@ -247,14 +247,14 @@ def _why_killed(entries: Sequence[Entry], killing: Entry, ends_at: float | None)
 def _starts_again(entries: Sequence[Entry]) -> bool:
     """Whether the kubelet ended it to start it again: its message says so."""
     told = _last(entries, kinds.KILLING)
-    return told is None or "will be restarted" in str(told.told(kinds.KILLING).get("message") or "")
+    return told is None or "will be restarted" in str(told.facts_as(kinds.KILLING).get("message") or "")
 
 
 def _failed_probe(entries: Sequence[Entry], ends_at: float | None) -> FailedProbe | None:
     """The last failure of the probe for which the node ended it."""
     told = _last(entries, kinds.KILLING)
     probe = _PROBES.get(_why_killed(entries, told, ends_at)) if told else None
-    changes = [e.told(kinds.PROBE_CHANGED) for e in entries if e.record.kind == kinds.PROBE_CHANGED]
+    changes = [e.facts_as(kinds.PROBE_CHANGED) for e in entries if e.record.kind == kinds.PROBE_CHANGED]
     failures = [each for each in changes if each.get("probe") == probe and each.get("result") == "failure"]
     if probe is None or not failures:
         return None
@@ -265,7 +265,7 @@ _PROBES = {"LivenessProbe": "liveness", "StartupProbe": "startup"}
 
 
 def _last_lines(entries: Sequence[Entry]) -> tuple[str, ...]:
-    lines = [str(e.told(kinds.OUTPUT).get("text") or "").rstrip() for e in entries if e.record.kind == kinds.OUTPUT]
+    lines = [str(e.facts_as(kinds.OUTPUT).get("text") or "").rstrip() for e in entries if e.record.kind == kinds.OUTPUT]
     return tuple(lines[-_MOST_LINES:])
 
 
@@ -281,7 +281,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _is_for_container(entry: Entry, pid: int | None) -> bool:
-    sent = entry.told(kinds.SIGNAL_SENT)
+    sent = entry.facts_as(kinds.SIGNAL_SENT)
     target = _whole(sent.get("pid"))
     if pid is not None and target is not None:
         return pid == target
@@ -294,7 +294,11 @@ def _disposition(state: "ProcessSignalState", kill: Entry | None) -> str:
     What was blocked when the signal came, and was no longer pending at SIGKILL, has been taken.
     """
     disposition = str(state.get("disposition") or "")
-    if disposition == "blocked" and kill is not None and kill.told(kinds.SIGNAL_SENT).get("stopSignalPending") is False:
+    if (
+        disposition == "blocked"
+        and kill is not None
+        and kill.facts_as(kinds.SIGNAL_SENT).get("stopSignalPending") is False
+    ):
         return "handled"
     return "" if disposition == "default" and state.get("containerPid", 1) != 1 else disposition
 
@@ -304,7 +308,7 @@ def _exit_of(exit_: Entry | None, facts: ContainerFacts) -> tuple[int | None, st
     if exit_ is None:
         number = signal_name(facts.signal) or (SIGKILL if facts.exit_code == 137 and facts.reason == "Error" else None)
         return facts.exit_code, number, facts.reason
-    seen = exit_.told(kinds.PROCESS_EXITED)
+    seen = exit_.facts_as(kinds.PROCESS_EXITED)
     number = signal_name(seen.get("signal"))
     code = _whole(seen.get("exitCode"))
     raw: object = seen.get("signal")
@@ -320,23 +324,23 @@ def _exit_of(exit_: Entry | None, facts: ContainerFacts) -> tuple[int | None, st
 def _killed_by(number: str | None, exit_: Entry | None, kill: Entry | None, stops: Sequence[Entry]) -> str | None:
     if number is None:
         return None
-    if exit_ and exit_.told(kinds.PROCESS_EXITED).get("oomKilled") and not _outlived_lack_of_memory(exit_, kill):
+    if exit_ and exit_.facts_as(kinds.PROCESS_EXITED).get("oomKilled") and not _outlived_lack_of_memory(exit_, kill):
         return "out of memory"
     if number == SIGKILL:
-        return str(kill.told(kinds.SIGNAL_SENT).get("why") or "StopContainer") if kill else "unknown sender"
-    if any(signal_name(entry.told(kinds.SIGNAL_SENT).get("signal")) == number for entry in stops):
+        return str(kill.facts_as(kinds.SIGNAL_SENT).get("why") or "StopContainer") if kill else "unknown sender"
+    if any(signal_name(entry.facts_as(kinds.SIGNAL_SENT).get("signal")) == number for entry in stops):
         return "StopContainer"
     return None
 
 
 def _outlived_lack_of_memory(exit_: Entry, kill: Entry | None) -> bool:
     """Whether only a child had died of it before, and PID 1 lived until our SIGKILL."""
-    before = _whole(kill.told(kinds.SIGNAL_SENT).get("oomKills")) if kill and kill.at <= exit_.at else None
-    return bool(before) and before == exit_.told(kinds.PROCESS_EXITED).get("oomKills")
+    before = _whole(kill.facts_as(kinds.SIGNAL_SENT).get("oomKills")) if kill and kill.at <= exit_.at else None
+    return bool(before) and before == exit_.facts_as(kinds.PROCESS_EXITED).get("oomKills")
 
 
 def _stop_seconds(requested: Entry | None, finished: Entry | None, exit_: Entry | None) -> float | None:
-    if finished and (seconds := finished.told(kinds.STOP_FINISHED).get("seconds")) is not None:
+    if finished and (seconds := finished.facts_as(kinds.STOP_FINISHED).get("seconds")) is not None:
         return float(seconds)
     if requested and exit_:
         return max(0.0, exit_.at - requested.at)
@@ -350,7 +354,7 @@ def _interrupted(hook: PreStop | None, exit_: Entry | None) -> PreStop | None:
         return hook
     killed = hook.handler == "exec" and hook.outcome == "failed" and hook.exit_code == 137
     together = abs(hook.finished_at - exit_.at) < TOGETHER_SECONDS
-    out_of_memory = bool(exit_.told(kinds.PROCESS_EXITED).get("oomKills"))
+    out_of_memory = bool(exit_.facts_as(kinds.PROCESS_EXITED).get("oomKills"))
     return replace(hook, outcome="interrupted") if killed and together and not out_of_memory else hook
 
 
@@ -362,17 +366,17 @@ def _pre_stop(facts: ContainerFacts, entries: Sequence[Entry]) -> PreStop | None
         if skipped is None:
             return None
         return PreStop(
-            facts.pre_stop, "skipped", 0.0, detail=str(skipped.told(kinds.PRE_STOP_SKIPPED).get("why") or "")
+            facts.pre_stop, "skipped", 0.0, detail=str(skipped.facts_as(kinds.PRE_STOP_SKIPPED).get("why") or "")
         )
     after = entries[entries.index(started) :]
     ends = [entry for entry in after if entry.record.kind == kinds.PRE_STOP_FINISHED]
-    handler = str(started.told(kinds.PRE_STOP_STARTED).get("handler") or facts.pre_stop)
+    handler = str(started.facts_as(kinds.PRE_STOP_STARTED).get("handler") or facts.pre_stop)
     if not ends:
         next_step = next((e for e in after if e.record.kind in (kinds.STOP_REQUESTED, kinds.PROCESS_EXITED)), after[-1])
         return PreStop(handler, "unknown", next_step.at - started.at, started_at=started.at)
     # A hook that outlives its time has two ends: the moment it was waited for no longer, and its own.
-    first, own = ends[0], ends[-1].told(kinds.PRE_STOP_FINISHED)
-    end = first.told(kinds.PRE_STOP_FINISHED)
+    first, own = ends[0], ends[-1].facts_as(kinds.PRE_STOP_FINISHED)
+    end = first.facts_as(kinds.PRE_STOP_FINISHED)
     outcome: PreStopOutcome = end.get("outcome") or "unknown"
     return PreStop(
         handler=handler,

@@ -50,7 +50,7 @@ def held_by_finalizers(ending: Ending) -> Finding:
     """Say who held the object from the last DELETE (grace 0) to its end. AssertionError if nobody did."""
     held = held_finalizers(ending)
     assert held is not None
-    finalizers = [str(each) for each in held.told(kinds.HELD_BY_FINALIZERS).get("finalizers") or ()]
+    finalizers = [str(each) for each in held.facts_as(kinds.HELD_BY_FINALIZERS).get("finalizers") or ()]
     names = ", ".join(finalizers)
     names = tell("finalizers $names", names=names) if len(finalizers) > 1 else tell("finalizer $name", name=names)
     usual = removers(finalizers)

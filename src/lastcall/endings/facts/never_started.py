@@ -47,7 +47,7 @@ def _rejected(entries: Sequence[Entry]) -> str:
     rejected = _last(entries, kinds.POD_REJECTED)
     if rejected is None:
         return ""
-    facts = rejected.told(kinds.POD_REJECTED)
+    facts = rejected.facts_as(kinds.POD_REJECTED)
     return tell("the node rejected the Pod: $why", why=_words(facts.get("reason"), facts.get("message")))
 
 
@@ -55,7 +55,7 @@ def _failed(entries: Sequence[Entry], container: str) -> str:
     failed = _last([entry for entry in entries if entry.record.container == container], kinds.CONTAINER_START_FAILED)
     if failed is None:
         return ""
-    facts = failed.told(kinds.CONTAINER_START_FAILED)
+    facts = failed.facts_as(kinds.CONTAINER_START_FAILED)
     return _words(facts.get("reason"), facts.get("message"))
 
 
@@ -63,7 +63,7 @@ def _waiting(entries: Sequence[Entry], container: str) -> str:
     """What its status waited for when it was written last."""
     for entry in reversed(entries):
         if entry.record.kind == kinds.POD_STATUS_WRITTEN:
-            for each in entry.told(kinds.POD_STATUS_WRITTEN).get("waiting") or ():
+            for each in entry.facts_as(kinds.POD_STATUS_WRITTEN).get("waiting") or ():
                 if each.get("container") == container:
                     return _words(each.get("reason"), each.get("message"))
     return ""
@@ -75,7 +75,7 @@ def _volume(entries: Sequence[Entry]) -> str:
     failed = _last(entries, kinds.VOLUME_FAILED)
     if failed is None:
         return ""
-    facts = failed.told(kinds.VOLUME_FAILED)
+    facts = failed.facts_as(kinds.VOLUME_FAILED)
     return tell("volume $volume could not be mounted: $error", volume=facts.get("volume"), error=facts.get("error"))
 
 
@@ -98,7 +98,7 @@ def _node(entries: Sequence[Entry], ending: Ending) -> str:
     if any(entry.record.kind in (kinds.POD_BOUND, kinds.POD_ADMITTED) for entry in entries):
         return ""
     for entry in reversed(entries):
-        written = entry.told(kinds.POD_STATUS_WRITTEN) if entry.record.kind == kinds.POD_STATUS_WRITTEN else None
+        written = entry.facts_as(kinds.POD_STATUS_WRITTEN) if entry.record.kind == kinds.POD_STATUS_WRITTEN else None
         if written and written.get("unschedulable"):
             return tell("no node took the Pod: $message", message=written["unschedulable"])
     created = _last(entries, kinds.POD_CREATED)

@@ -35,8 +35,8 @@ def sockets_of(entries: Sequence[Entry], term_at: float | None) -> Sockets | Non
     stop, end = by_kind.get(kinds.SOCKETS_AT_STOP), by_kind.get(kinds.SOCKETS_AT_EXIT)
     if stop is None and end is None:
         return None
-    last = end.told(kinds.SOCKETS_AT_EXIT) if end else None
-    facts: SocketsAtStop | SocketsAtExit | None = stop.told(kinds.SOCKETS_AT_STOP) if stop else last
+    last = end.facts_as(kinds.SOCKETS_AT_EXIT) if end else None
+    facts: SocketsAtStop | SocketsAtExit | None = stop.facts_as(kinds.SOCKETS_AT_STOP) if stop else last
     first = stop or end
     assert facts is not None
     assert first is not None
@@ -54,10 +54,10 @@ def sockets_of(entries: Sequence[Entry], term_at: float | None) -> Sockets | Non
                 zero + float(closed.get("notBefore") or 0.0),
             )
             for closed in (
-                entry.told(kinds.LISTENER_CLOSED) for entry in entries if entry.record.kind == kinds.LISTENER_CLOSED
+                entry.facts_as(kinds.LISTENER_CLOSED) for entry in entries if entry.record.kind == kinds.LISTENER_CLOSED
             )
         ),
-        connections_closed_at=zero + float(drained.told(kinds.CONNECTIONS_CLOSED).get("seconds") or 0.0)
+        connections_closed_at=zero + float(drained.facts_as(kinds.CONNECTIONS_CLOSED).get("seconds") or 0.0)
         if drained
         else None,
         at_exit=_at_exit(last) if last else None,
@@ -65,7 +65,7 @@ def sockets_of(entries: Sequence[Entry], term_at: float | None) -> Sockets | Non
 
 
 def _seconds_of(drained: Entry) -> float:
-    return float(drained.told(kinds.CONNECTIONS_CLOSED).get("seconds") or 0.0)
+    return float(drained.facts_as(kinds.CONNECTIONS_CLOSED).get("seconds") or 0.0)
 
 
 def _at_exit(facts: "SocketsAtExit") -> AtExit:
@@ -113,7 +113,7 @@ def processes_left_of(entries: Sequence[Entry]) -> ProcessesLeft | None:
     found = next((e.record for e in reversed(entries) if e.record.kind == kinds.PROCESSES_LEFT), None)
     if found is None:
         return None
-    facts = found.told(kinds.PROCESSES_LEFT)
+    facts = found.facts_as(kinds.PROCESSES_LEFT)
     processes = tuple(
         ProcessLeft(
             _number(each.get("pid")),
@@ -131,7 +131,7 @@ def processes_left_of(entries: Sequence[Entry]) -> ProcessesLeft | None:
 
 def children_ended_of(entries: Sequence[Entry]) -> tuple[ChildEnd, ...]:
     """Return the processes beside PID 1 that ended while it lived."""
-    ends = ((e.at, e.told(kinds.CHILD_ENDED)) for e in entries if e.record.kind == kinds.CHILD_ENDED)
+    ends = ((e.at, e.facts_as(kinds.CHILD_ENDED)) for e in entries if e.record.kind == kinds.CHILD_ENDED)
     return tuple(
         ChildEnd(
             container_pid=_number(each.get("containerPid")),
@@ -155,7 +155,7 @@ def first_reaction_of(entries: Sequence[Entry], term_at: float | None, exited_at
         if kind == kinds.OUTPUT and entry.at >= term_at:
             found.append((entry.at - term_at, "output"))
         elif kind == kinds.LISTENER_CLOSED:
-            closed = entry.told(kinds.LISTENER_CLOSED)
+            closed = entry.facts_as(kinds.LISTENER_CLOSED)
             found.append((float(closed.get("seconds") or 0.0), "listenerClosed"))
         elif kind == kinds.CONNECTIONS_CLOSED:
             found.append((_seconds_of(entry), "connectionsClosed"))

@@ -82,18 +82,18 @@ def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:
     containers: dict[str, ContainerFacts] = {}
     for record in records:
         if record.kind == kinds.POD_CREATED:
-            created = record.told(kinds.POD_CREATED)
+            created = record.facts_as(kinds.POD_CREATED)
             namespace, name = str(created.get("namespace", "")), str(created.get("name", ""))
             containers = {each.name: each for each in _recorded(record)} | containers
         elif record.kind == kinds.EPHEMERAL_CONTAINERS_ADDED:
-            for each in record.told(kinds.EPHEMERAL_CONTAINERS_ADDED).get("containers") or []:
+            for each in record.facts_as(kinds.EPHEMERAL_CONTAINERS_ADDED).get("containers") or []:
                 containers[str(each.get("name"))] = ContainerFacts(str(each.get("name")), "ephemeral")
         elif record.kind == kinds.POD_BOUND:
-            node = str(record.told(kinds.POD_BOUND).get("node", ""))
+            node = str(record.facts_as(kinds.POD_BOUND).get("node", ""))
         elif record.kind == kinds.POD_SCHEDULED:
-            node = str(record.told(kinds.POD_SCHEDULED).get("node", ""))
+            node = str(record.facts_as(kinds.POD_SCHEDULED).get("node", ""))
         elif record.kind == kinds.POD_STATUS_WRITTEN:
-            phase = str(record.told(kinds.POD_STATUS_WRITTEN).get("phase") or phase)
+            phase = str(record.facts_as(kinds.POD_STATUS_WRITTEN).get("phase") or phase)
         if record.container:
             containers.setdefault(record.container, ContainerFacts(record.container))
     return PodFacts(uid, namespace, name or uid, node, phase, tuple(containers.values()))
@@ -112,7 +112,7 @@ _Rules = Sequence[tuple[str, Sequence[int]]]
 
 
 def _recorded(created: Record) -> Iterable[ContainerFacts]:
-    for each in created.told(kinds.POD_CREATED).get("containers") or []:
+    for each in created.facts_as(kinds.POD_CREATED).get("containers") or []:
         kind = _KINDS.get(str(each.get("kind")), "container")
         rules = tuple((str(operator), tuple(codes)) for operator, codes in cast(_Rules, each.get("restartRules") or ()))
         yield ContainerFacts(
@@ -126,12 +126,12 @@ def pods_by_address(records: Sequence[Record]) -> dict[str, str]:
     Records of Pods without such a connection are not read; of several Pods that had an address one after the other the
     last one counts.
     """
-    ends = (each.told(kinds.SOCKETS_AT_EXIT) for each in records if each.kind == kinds.SOCKETS_AT_EXIT)
+    ends = (each.facts_as(kinds.SOCKETS_AT_EXIT) for each in records if each.kind == kinds.SOCKETS_AT_EXIT)
     wanted = {str(peer.get("address")) for end in ends for peer in end.get("peers") or ()}
     if not wanted:
         return {}
     attached = (each for each in records if each.kind == kinds.NETWORK_ATTACHED)
-    uids = {str(each.told(kinds.NETWORK_ATTACHED).get("ip")): each.pod_uid for each in attached}
-    created = {each.pod_uid: each.told(kinds.POD_CREATED) for each in records if each.kind == kinds.POD_CREATED}
+    uids = {str(each.facts_as(kinds.NETWORK_ATTACHED).get("ip")): each.pod_uid for each in attached}
+    created = {each.pod_uid: each.facts_as(kinds.POD_CREATED) for each in records if each.kind == kinds.POD_CREATED}
     names = {uid: f"{facts.get('namespace')}/{facts.get('name')}" for uid, facts in created.items()}
     return {address: names[uid] for address, uid in uids.items() if address in wanted and uid in names}

@@ -106,7 +106,11 @@ def _command(c: ContainerEnding, ending: Ending) -> str:
     """Return what the last preStop hook of a container was to do; "" if nobody saw it."""
     started = [e.record for e in ending.entries if e.record.kind == kinds.PRE_STOP_STARTED]
     return next(
-        (str(r.told(kinds.PRE_STOP_STARTED).get("detail") or "") for r in reversed(started) if r.container == c.name),
+        (
+            str(r.facts_as(kinds.PRE_STOP_STARTED).get("detail") or "")
+            for r in reversed(started)
+            if r.container == c.name
+        ),
         "",
     )
 

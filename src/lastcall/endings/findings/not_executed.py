@@ -53,7 +53,7 @@ class NotExecuted:
 def not_executed(lines: list[str], exits: Iterable[Entry]) -> NotExecuted | None:
     """Return what to do about a run, by its last line and what the runtime found the file to be; None for any other."""
     last = next((line for line in reversed(lines) if not _HINT.fullmatch(line)), "")
-    told = [entry.told(kinds.PROCESS_EXITED) for entry in exits]
+    told = [entry.facts_as(kinds.PROCESS_EXITED) for entry in exits]
     if told and (found := told[-1].get("notExecuted")):
         facts = {"path": found["path"], "interpreter": found["interpreter"], "machine": found["machine"]}
         return NotExecuted(fix("commandNotStarted", _variant(dict(found)), **facts), found["path"])

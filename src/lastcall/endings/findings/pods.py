@@ -33,7 +33,7 @@ def _short_on_shutdown(ending: Ending) -> tuple[int, int, list[str]] | None:
     by = ending.decided_by
     chain = by.chain if by is not None else ()
     decisions = [
-        entry.told(kinds.DELETION_DECIDED)
+        entry.facts_as(kinds.DELETION_DECIDED)
         for entry in ending.entries
         if entry.record.id in chain and entry.record.kind == kinds.DELETION_DECIDED
     ]
@@ -70,7 +70,7 @@ def _node_is_lost(ending: Ending) -> bool:
     states = [e for e in ending.entries if e.record.kind == kinds.NODE_STATE_SEEN]
     if not states or any(e.record.kind == kinds.PROCESS_EXITED and e.at >= 0 for e in ending.entries):
         return False
-    state = states[-1].told(kinds.NODE_STATE_SEEN)
+    state = states[-1].facts_as(kinds.NODE_STATE_SEEN)
     return bool(state.get("gone")) or state.get("ready") is not True
 
 

@@ -52,7 +52,7 @@ def hook_of(run: ContainerEnding, entries: Iterable[Entry]) -> PostStart | None:
     started = next((each for each in reversed(those) if each.record.kind == kinds.POST_START_STARTED), None)
     if started is None:
         return None
-    begun = started.told(kinds.POST_START_STARTED)
+    begun = started.facts_as(kinds.POST_START_STARTED)
     detail = str(begun.get("detail") or begun.get("handler") or "")
     delay = None if run.started_at is None else max(0.0, started.at - run.started_at)
     ended = next(
@@ -60,7 +60,7 @@ def hook_of(run: ContainerEnding, entries: Iterable[Entry]) -> PostStart | None:
     )
     if ended is None:
         return PostStart(started.at, detail, delay)
-    facts = ended.told(kinds.POST_START_FINISHED)
+    facts = ended.facts_as(kinds.POST_START_FINISHED)
     return PostStart(
         started.at,
         detail,

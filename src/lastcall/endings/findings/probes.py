@@ -65,7 +65,7 @@ def _refused(s: RunSubject) -> Refused | None:
     seen = list(s.entries((kinds.PROBE_FAILING, kinds.PROBE_CHANGED)))
     if not seen or seen[-1].record.kind != kinds.PROBE_FAILING:
         return None
-    facts = seen[-1].told(kinds.PROBE_FAILING)
+    facts = seen[-1].facts_as(kinds.PROBE_FAILING)
     listeners = facts.get("listeners")
     if not listeners or _REFUSED not in str(facts.get("output")):
         return None

@@ -23,18 +23,18 @@ _SUBSTITUTED = _is(kinds.IMAGE_SUBSTITUTED)
 _DIED = _is(kinds.PROCESS_DIED)
 _BUSY = _is(kinds.VOLUME_BUSY)
 _CLAIM = _is(kinds.CLAIM_HELD)
-_DETACH_FAILED = _is(kinds.NETWORK_DETACHED, lambda s: bool(s.entry.told(kinds.NETWORK_DETACHED).get("error")))
+_DETACH_FAILED = _is(kinds.NETWORK_DETACHED, lambda s: bool(s.entry.facts_as(kinds.NETWORK_DETACHED).get("error")))
 _SHORTENED = _is(kinds.GRACE_SHORTENED, lambda s: s.entry.at >= 0)
 
 
 def _image_substituted(s: RecordSubject) -> Finding:
-    facts = s.entry.told(kinds.IMAGE_SUBSTITUTED)
+    facts = s.entry.facts_as(kinds.IMAGE_SUBSTITUTED)
     text = said("imageSubstituted", image=facts.get("image"), substitute=facts.get("substitute"))
     return Finding("imageSubstituted", "warning", text, s.entry.record.container)
 
 
 def _process_died(s: RecordSubject) -> Finding:
-    facts = s.entry.told(kinds.PROCESS_DIED)
+    facts = s.entry.facts_as(kinds.PROCESS_DIED)
     role, how = str(facts.get("role")), signal_name(facts.get("signal"))
     died = said("processDied", "exited", code=facts.get("exitCode"))
     if how:
@@ -54,7 +54,7 @@ _FIELDS_OF_A_HOLDER: dict[str, Any] = dict.fromkeys(("path", "name", "pid", "how
 
 
 def _volume_busy(s: RecordSubject) -> Finding:
-    facts = s.entry.told(kinds.VOLUME_BUSY)
+    facts = s.entry.facts_as(kinds.VOLUME_BUSY)
     holders = [
         said("volumeBusy", "mount" if each.get("how") == "mount" else "process", **_FIELDS_OF_A_HOLDER | each)
         for each in facts.get("holders") or ()
@@ -68,17 +68,17 @@ def _volume_busy(s: RecordSubject) -> Finding:
 
 
 def _claim_held(s: RecordSubject) -> Finding:
-    return Finding("claimHeldByPod", "info", claim_held(s.entry.told(kinds.CLAIM_HELD), s.entry.at))
+    return Finding("claimHeldByPod", "info", claim_held(s.entry.facts_as(kinds.CLAIM_HELD), s.entry.at))
 
 
 def _detach_failed(s: RecordSubject) -> Finding:
-    facts = s.entry.told(kinds.NETWORK_DETACHED)
+    facts = s.entry.facts_as(kinds.NETWORK_DETACHED)
     text = said("networkTeardownFailed", ip=facts.get("ip"), error=facts.get("error"))
     return Finding("networkTeardownFailed", "warning", text, advice=fix("networkTeardownFailed"))
 
 
 def _shortened(s: RecordSubject) -> Finding:
-    facts = s.entry.told(kinds.GRACE_SHORTENED)
+    facts = s.entry.facts_as(kinds.GRACE_SHORTENED)
     return Finding("graceShortened", "info", said("graceShortened", before=facts.get("from"), after=facts.get("to")))
 
 

@@ -156,10 +156,10 @@ def _drawn(ending: Ending, most: int) -> tuple[list[Entry], int]:
 def _glyph(entry: Entry) -> tuple[Glyph, str]:
     record, words = entry.record, words_for(entry.record)
     if record.kind == kinds.SIGNAL_SENT:
-        name = (signal_name(record.told(kinds.SIGNAL_SENT).get("signal")) or "signal")[:12]
+        name = (signal_name(record.facts_as(kinds.SIGNAL_SENT).get("signal")) or "signal")[:12]
         return ("kill" if name == SIGKILL else "signal"), name
     if record.kind == kinds.PROCESS_EXITED:
-        return "exit", tell("exit $code", code=record.told(kinds.PROCESS_EXITED).get("exitCode"))
+        return "exit", tell("exit $code", code=record.facts_as(kinds.PROCESS_EXITED).get("exitCode"))
     if record.kind == kinds.DELETE_ACCEPTED:
         return "step", "DELETE"
     if record.kind == kinds.POD_GONE_SEEN:
@@ -275,10 +275,10 @@ def _endpoints_before(ending: Ending) -> list[EndpointTransition]:
         if entry.at >= 0 or entry.record.kind not in (kinds.ENDPOINT_CHANGED, kinds.ENDPOINT_REMOVED):
             continue
         if entry.record.kind == kinds.ENDPOINT_REMOVED:
-            service, _, address = endpoint_of(entry.told(kinds.ENDPOINT_REMOVED))
+            service, _, address = endpoint_of(entry.facts_as(kinds.ENDPOINT_REMOVED))
             last.pop((service, address), None)
             continue
-        facts = entry.told(kinds.ENDPOINT_CHANGED)
+        facts = entry.facts_as(kinds.ENDPOINT_CHANGED)
         where = endpoint_of(facts)
         last[where[0], where[2]] = EndpointTransition(
             entry.at,

@@ -28,9 +28,9 @@ def decide_spans(
     spans += _endpoint_spans(endpoints)
     after = [entry for entry in entries if entry.at >= 0]
     for entry in (each for each in after if each.record.kind == kinds.NETWORK_DETACHED):
-        spans.append(_took("network teardown", entry.told(kinds.NETWORK_DETACHED).get("seconds"), entry.at))
+        spans.append(_took("network teardown", entry.facts_as(kinds.NETWORK_DETACHED).get("seconds"), entry.at))
     for entry in (each for each in after if each.record.kind == kinds.VOLUMES_UNMOUNTED):
-        spans.append(_took("unmount", entry.told(kinds.VOLUMES_UNMOUNTED).get("seconds"), entry.at))
+        spans.append(_took("unmount", entry.facts_as(kinds.VOLUMES_UNMOUNTED).get("seconds"), entry.at))
     spans.append(Span("object in the API", "object", 0.0, gone))
     return tuple(spans)
 

@@ -136,7 +136,7 @@ class _Pod:
                 yield {
                     "ph": "i",
                     "s": "p",
-                    "name": signal_name(record.told(kinds.SIGNAL_SENT).get("signal")) or "signal",
+                    "name": signal_name(record.facts_as(kinds.SIGNAL_SENT).get("signal")) or "signal",
                     "cat": "signal",
                     "pid": self._pid,
                     "tid": tid,

@@ -143,7 +143,7 @@ class LiveTimeline:
             shown = self._pods.get(record.pod_uid)
             if shown is not None and record.kind == kinds.DELETE_ACCEPTED and shown.zero_ns is None:
                 shown.zero_ns = record.at_ns
-                shown.grace = float(record.told(kinds.DELETE_ACCEPTED).get("gracePeriodSeconds") or 0)
+                shown.grace = float(record.facts_as(kinds.DELETE_ACCEPTED).get("gracePeriodSeconds") or 0)
         due = [r for r in self._pending if until_ns is None or (r.at_ns <= until_ns and self._zero_of(r) is not None)]
         if not due:
             return

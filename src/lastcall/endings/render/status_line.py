@@ -36,7 +36,7 @@ class StatusLine:
     terminal: IO[str] | None = None
     _shown: bool = False
     _told: str = ""
-    _told_at: float = 0.0
+    _reported_at: float = 0.0
 
     def show(self, now: float, waited: float, text: str) -> None:
         """Show `text`: what the command waits for and why. `waited` is seconds, `now` seconds of the monotonic
@@ -49,8 +49,8 @@ class StatusLine:
             self._shown = True
             return
         plain = _COUNTS.sub("", text)
-        if waited >= LOG_SECONDS and now - self._told_at >= LOG_SECONDS and plain != self._told:
-            self._told, self._told_at = plain, now
+        if waited >= LOG_SECONDS and now - self._reported_at >= LOG_SECONDS and plain != self._told:
+            self._told, self._reported_at = plain, now
             self.write(f"still waiting after {waited:.0f} s: {text}")
 
     def clear(self) -> None:

@@ -12,7 +12,7 @@ from lastcall.errors import UserError
 from lastcall.experiment.existing import differences as differing
 from lastcall.experiment.existing.clean_objects import cleaned
 from lastcall.experiment.existing.kinds import KINDS, not_a_workload, split_workload
-from lastcall.experiment.existing.permissions import Missing, told_missing
+from lastcall.experiment.existing.permissions import Missing, describe_missing
 from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.rollout.workload import resource_of
 from lastcall.kube.api import (
@@ -95,7 +95,7 @@ class Taking:
         await self._needed(template)
         await self._around(resource, name, there, template)
         if self.missing:
-            raise UserError(told_missing(self.where, self.namespace, self.missing))
+            raise UserError(describe_missing(self.where, self.namespace, self.missing))
         self.taken.append((resource, workload))
         return Taken(manifests_of(list(self._texts())), tuple(self.notes))
 
@@ -105,7 +105,7 @@ class Taking:
         except StatusError as error:
             if error.code == 403:
                 why = [Missing(("get",), resource, f"{resource.kind} {name} is the workload", (name,))]
-                raise UserError(told_missing(self.where, self.namespace, why)) from error
+                raise UserError(describe_missing(self.where, self.namespace, why)) from error
             if not is_not_found(error):
                 raise
         try:

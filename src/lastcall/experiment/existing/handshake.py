@@ -8,7 +8,7 @@ from pathlib import Path
 from lastcall.contexts import look_at
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.existing.entrance import Entrance
-from lastcall.kube.client import Certificate, Problem, problem_of, told_span
+from lastcall.kube.client import Certificate, Problem, format_span, problem_of
 from lastcall.traffic import HTTP1, Secured
 from lastcall.world.blocking import wall
 
@@ -34,10 +34,10 @@ def read_ca(file: Path | None) -> str:
 def certificate_sentence(problem: Problem, reason: str, seen: Certificate | None, host: str, now: datetime) -> str:
     """What is wrong with the entrance's certificate, and the fix. `reason` is OpenSSL's. Pure."""
     if problem == "expired":
-        when = f" {told_span(now - seen.ends)} ago by this machine's clock" if seen else ""
+        when = f" {format_span(now - seen.ends)} ago by this machine's clock" if seen else ""
         return f"its certificate expired{when}\nfix: renew it, or set this machine's clock"
     if problem == "not yet valid":
-        when = f" for another {told_span(seen.begins - now)} by this machine's clock" if seen else ""
+        when = f" for another {format_span(seen.begins - now)} by this machine's clock" if seen else ""
         return f"its certificate is not valid yet{when}\nfix: set this machine's clock (timedatectl)"
     if problem == "unknown authority":
         issuer = f" ({seen.issuer})" if seen else ""

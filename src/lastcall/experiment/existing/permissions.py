@@ -29,7 +29,7 @@ class Missing:
         return f"{of}/{self.subresource}" if self.subresource else of
 
 
-def told_missing(where: str, namespace: str, missing: Sequence[Missing]) -> str:
+def describe_missing(where: str, namespace: str, missing: Sequence[Missing]) -> str:
     """One line for each, and the commands. A role of kubectl has the same verbs for all of its kinds, so each set of
     verbs is a role of its own."""
     lines = [

@@ -59,7 +59,7 @@ def check_yes(context: str, given: str) -> None:
         raise UserError(f"--yes={given} confirms context {given}, and this is {context}\nfix: --yes={context}")
 
 
-def told_claims(objects: Iterable[Object]) -> list[str]:
+def describe_claims(objects: Iterable[Object]) -> list[str]:
     """What is restored of the claims that StatefulSets make, a sentence each."""
     return [
         f"delete the claims of StatefulSet {name_of(each)}: whether their volumes are kept depends on the reclaim "
@@ -83,7 +83,7 @@ def of_copy(namespace: str, manifests: Sequence["Manifest"]) -> tuple[str, tuple
     names = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in manifests)
     return f"copy into this namespace from {namespace}, which it only reads: {names}", (
         "delete all of these copies",
-        *told_claims(each.obj for each in manifests),
+        *describe_claims(each.obj for each in manifests),
     )
 
 
@@ -102,18 +102,18 @@ def of_rollout(
     """(steps, restored) of a disruption. `ends` is how single Pods are ended: `evict` or `delete`."""
     what = f"{resource.kind} {name_of(workload)}"
     if disrupt == "rollout":
-        step = f"roll out {what}: replace its {told_pods(count)}, with an annotation in its Pod template"
-        back = f"remove the annotation, which replaces the {told_pods(count)} once more"
+        step = f"roll out {what}: replace its {count_pods(count)}, with an annotation in its Pod template"
+        back = f"remove the annotation, which replaces the {count_pods(count)} once more"
         return (step,), (back, "remove the revision that this leaves in the workload's history")
     if disrupt == "scale-in":
         if resource == DAEMONSETS:
             raise UserError("a DaemonSet has no replicas to remove: use --disrupt rollout or delete")
         fewer = replicas_after(count)
-        step = f"scale {what} from {count} to {fewer} replicas, which ends {told_pods(count - fewer)}"
+        step = f"scale {what} from {count} to {fewer} replicas, which ends {count_pods(count - fewer)}"
         return (step,), (f"scale it to {count} replicas again",)
     how = "evict" if ends == "evict" else "delete"
-    return (f"{how} 1 of the {told_pods(count)} of {what}",), ()
+    return (f"{how} 1 of the {count_pods(count)} of {what}",), ()
 
 
-def told_pods(count: int) -> str:
+def count_pods(count: int) -> str:
     return "1 Pod" if count == 1 else f"{count} Pods"

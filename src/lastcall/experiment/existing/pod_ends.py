@@ -159,7 +159,7 @@ class Following(PodEnds):
         lines: dict[str, list[str]] = {}
         for record in self.records:
             if record.kind == kinds.OUTPUT:
-                lines.setdefault(record.pod_uid, []).append(str(record.told(kinds.OUTPUT).get("text")))
+                lines.setdefault(record.pod_uid, []).append(str(record.facts_as(kinds.OUTPUT).get("text")))
         return {uid: ids_printed(those) for uid, those in lines.items() if uid in self.pods}
 
     def _bounded(self, pod: PodLife) -> PodLife:
@@ -197,7 +197,7 @@ class Following(PodEnds):
             life.name, life.ip, life.ready = pod.name, pod.ip, pod.ready
         return list(found.values())
 
-    def told_clocks(self) -> str:
+    def describe_clock_skew(self) -> str:
         """How far the API server's clock is from this machine's; "" where it does not say."""
         server = self.server
         if server is None:

@@ -116,7 +116,7 @@ class PodLoad:
     begun: int | None = None
     samples: list[Sample] = field(default_factory=list)
     _stopped: bool = False
-    _told_to_stop: bool = False
+    _stop_requested: bool = False
 
     async def start(self) -> None:
         """Raises WorldError."""
@@ -144,9 +144,9 @@ class PodLoad:
         """Every outcome, in times of our clock, by the samples taken until then. Raises WorldError."""
         known = 0
         while True:
-            if self._stopped and not self._told_to_stop:
+            if self._stopped and not self._stop_requested:
                 await self._patiently("POST", "stop")
-                self._told_to_stop = True
+                self._stop_requested = True
             told: dict[str, Any] = orjson.loads(await self._patiently("GET", f"outcomes/{known}"))
             await self._look_at_clock()
             offset = self.offset

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lastcall.errors import UserError
 from lastcall.experiment.existing.ledger import is_name
-from lastcall.experiment.existing.plan import check_namespace, taken_claims, told_claims, told_pods
+from lastcall.experiment.existing.plan import check_namespace, count_pods, describe_claims, taken_claims
 from lastcall.kube.api import (
     DAEMONSETS,
     JOBS,
@@ -60,7 +60,10 @@ def planned(manifests: Sequence[Manifest], *, delete: bool, timeout: float) -> t
         article = "a deleted" if delete else "an evicted"
         steps.append(f"leave {_pods_of(alone)} ended: {article} Pod without an owner does not come back")
     replaced = ", with the Pods that replaced the ended ones" * any(each.resource in OWNERS for each in manifests)
-    return tuple(steps), (f"delete everything that it created{replaced}", *told_claims(each.obj for each in manifests))
+    return tuple(steps), (
+        f"delete everything that it created{replaced}",
+        *describe_claims(each.obj for each in manifests),
+    )
 
 
 def _pods_of(names: Sequence[str]) -> str:
@@ -74,7 +77,7 @@ def _with_count(manifest: Manifest) -> str:
         return f"{_told(manifest)} (a Pod on each node that it fits)"
     spec = manifest.obj.get("spec") or {}
     count = spec.get("parallelism" if manifest.resource == JOBS else "replicas", 1)
-    return f"{_told(manifest)} ({told_pods(count)})"
+    return f"{_told(manifest)} ({count_pods(count)})"
 
 
 def _told(manifest: Manifest) -> str:

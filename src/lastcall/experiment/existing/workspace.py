@@ -369,7 +369,7 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
         notes = [Note("onACluster", "", said("onACluster", entrance=self._entrance.told, **facts))]
         if isinstance(load, PodLoad):
             notes.append(Note("onACluster", "", said("onACluster", "clock", offset=load.offset.text)))
-        if offset := following.told_clocks():
+        if offset := following.describe_clock_skew():
             notes.append(Note("onACluster", "", said("onACluster", "server", offset=offset)))
         if following.has_gaps:
             notes.append(Note("onACluster", "", said("onACluster", "gap")))

@@ -2,5 +2,5 @@ from .failures import ends_of_all as ends_of_all
 from .failures import told_once as told_once
 from .why_not_ready import in_short as in_short
 from .why_not_ready import is_ready as is_ready
-from .why_not_ready import told_message as told_message
 from .why_not_ready import why_still_there as why_still_there
+from .why_not_ready import without_preemption_note as without_preemption_note

@@ -45,7 +45,7 @@ def explain(
     return Explained(lines, named)
 
 
-def ends_told(pod: Object, records: Iterable[Record], version: str, *, now_ns: int = 0) -> list[str]:
+def describe_ends(pod: Object, records: Iterable[Record], version: str, *, now_ns: int = 0) -> list[str]:
     """Lines about every end of a container of the Pod before the Pod's own, and what those that are not well printed
     last; none for a Pod whose containers are well."""
     ending = _ending_of(pod, records, version, now_ns)
@@ -99,7 +99,7 @@ def ends_of_all(records: Sequence[Record], version: str) -> list[NotWell]:
             if (record.pod_uid, record.container) in starts:
                 suspects[record.pod_uid] = None
             starts.add((record.pod_uid, record.container))
-        elif record.kind == kinds.PROCESS_EXITED and record.told(kinds.PROCESS_EXITED).get("exitCode"):
+        elif record.kind == kinds.PROCESS_EXITED and record.facts_as(kinds.PROCESS_EXITED).get("exitCode"):
             suspects[record.pod_uid] = None
     of_them = [record for record in records if record.pod_uid in suspects]
     found = []

@@ -148,7 +148,9 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
     told: set[str] = set()
     fixes: dict[str, None] = {}
     for condition in status.get("conditions") or []:
-        why = ": ".join(part for part in (condition.get("reason"), told_message(condition.get("message"))) if part)
+        why = ": ".join(
+            part for part in (condition.get("reason"), without_preemption_note(condition.get("message"))) if part
+        )
         if condition.get("status") != "False":
             continue
         fixes.update(dict.fromkeys(fixes_for(str(condition.get("reason")), str(condition.get("message")))))
@@ -380,12 +382,12 @@ def _repeats(event: Object, lines: Iterable[str]) -> bool:
 def _event(event: Object) -> str:
     count = event.get("count") or 1
     times = f" ({count} times)" if count > 1 else ""
-    return f"{event.get('reason')}: {told_message(event.get('message'))}{times}"
+    return f"{event.get('reason')}: {without_preemption_note(event.get('message'))}{times}"
 
 
 _NOISE = " no new claims to deallocate, preemption:"
 
 
-def told_message(message: Any) -> str:
+def without_preemption_note(message: Any) -> str:
     """Return a message without what the scheduler adds about preemption, which repeats it."""
     return str(message or "").partition(_NOISE)[0]

@@ -24,4 +24,4 @@ from .target import Target as Target
 from .target import find_target as find_target
 from .target import with_advice as with_advice
 from .workload import WORKLOADS as WORKLOADS
-from .workload import told_as as told_as
+from .workload import kubectl_name as kubectl_name

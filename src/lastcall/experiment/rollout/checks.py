@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lastcall.endings.render import Check, checks, plain_lines
 from lastcall.experiment.reasons.failures import told_once
 from lastcall.experiment.rollout.pool import INCONCLUSIVE, LOSES, exit_status, pool, worst
-from lastcall.experiment.rollout.report import tell_limits, tell_results, told_head, yaml_lines
+from lastcall.experiment.rollout.report import headline, tell_limits, tell_results, yaml_lines
 from lastcall.experiment.rollout.result import Result
 from lastcall.traffic import WHY, Thresholds, check, percentage, upper_bound
 
@@ -108,7 +108,7 @@ def summary_of(results: Sequence[Result], thresholds: Thresholds, error: str = "
             ),
         ]
         parts += list(_details(shown, last, thresholds))
-        parts.append(checks.folded(told_head(shown), checks.block(plain_text(results, thresholds))))
+        parts.append(checks.folded(headline(shown), checks.block(plain_text(results, thresholds))))
     if error:
         parts.insert(1 if results else 0, f"{'' if results else '### ❌ lastcall rollout: '}{checks.plain(error)}\n")
     return checks.shortened(parts)

@@ -11,7 +11,7 @@ from lastcall.experiment.not_simulated import of_balance, of_images, of_load, of
 from lastcall.experiment.rollout.advice import checked_by_server
 from lastcall.experiment.rollout.balancer import Balancer
 from lastcall.experiment.rollout.target import Target, check_target_port, is_headless, sent_to_strangers
-from lastcall.experiment.rollout.workload import labels_of, others_of, told_as
+from lastcall.experiment.rollout.workload import kubectl_name, labels_of, others_of
 from lastcall.experiment.rollout.workspace import Experiment, Observed, RolloutWorkspace, Sending
 from lastcall.kube.api import PODS, SERVICES, Object, name_of, namespace_of, uid_of
 from lastcall.kube.cluster import Running, layouts
@@ -64,13 +64,13 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
         await waiting.until(waiting.settled, "Pods to become available")
         for each in self._others:
             of_it = now.waiting(each)
-            await of_it.until(of_it.settled, f"Pods of {told_as(each)} to become available")
+            await of_it.until(of_it.settled, f"Pods of {kubectl_name(each)} to become available")
         check_target_port(self.target, name_of(now.service))
         if not is_headless(now.service):  # no rule leads to those
             await waiting.until(waiting.routed, "the node's rules to name every Pod")
 
     def _say_what_is_chosen(self, now: Experiment) -> None:
-        plan, workload = now.options.propagation, told_as(self.target.workload)
+        plan, workload = now.options.propagation, kubectl_name(self.target.workload)
         if plan.most > plan.most_to(now.options.source) == 0:
             other = "--from balancer" if now.options.source != "balancer" else "--from node"
             now.say(
@@ -175,7 +175,7 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
 
         async def running() -> str:
             started = [r for r in self.records if r.kind == kinds.PROCESS_STARTED and r.pod_uid == uid_of(made)]
-            pids.extend(record.told(kinds.PROCESS_STARTED)["pid"] for record in started)
+            pids.extend(record.facts_as(kinds.PROCESS_STARTED)["pid"] for record in started)
             return "" if pids else "it has not started"
 
         await now.waiting().until(running, f"the Pod {CLIENT_POD} to run")
@@ -228,6 +228,6 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
     def _output(self) -> tuple[list[str], bool]:
         """What the Pods printed, and whether that is all: a shim tells only so many lines a second, and a ring holds
         only so many records for a reader that is late."""
-        lines = [record.told(kinds.OUTPUT) for record in self.records if record.kind == kinds.OUTPUT]
+        lines = [record.facts_as(kinds.OUTPUT) for record in self.records if record.kind == kinds.OUTPUT]
         whole = not self.cluster.records_overwritten and not any(line.get("dropped") for line in lines)
         return [str(line.get("text")) for line in lines], whole

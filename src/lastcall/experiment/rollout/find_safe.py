@@ -291,7 +291,7 @@ class _Search:
                 break
             result = run(index)
             account = result.account
-            what = f"{len(account.lost)} of {account.total} requests lost{_told_kinds(account)}"
+            what = f"{len(account.lost)} of {account.total} requests lost{_lost_by_kind(account)}"
             if result.judgement.verdict == "inconclusive":
                 useless.append(result)
                 what = f"of no use: {result.judgement.sentence}"
@@ -325,7 +325,7 @@ class _Search:
         return not why
 
 
-def _told_kinds(account: Account) -> str:
+def _lost_by_kind(account: Account) -> str:
     """Which kinds were lost, where several were sent; "" else."""
     lost = ", ".join(f"{count} {kind}" for kind, count in account.losses.items() if count)
     return f" ({lost})" if lost and len(account.totals) > 1 else ""

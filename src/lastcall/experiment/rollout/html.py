@@ -15,10 +15,10 @@ from lastcall.experiment.rollout.old_pods import worst_first
 from lastcall.experiment.rollout.pool import pool
 from lastcall.experiment.rollout.report import (
     LATENCY_HEAD,
+    headline,
     latency_rows,
     tell_left,
     tell_moves,
-    told_head,
     yaml_lines,
 )
 from lastcall.experiment.rollout.result import Result
@@ -70,7 +70,7 @@ def _report(result: Result) -> dict[str, Any]:
     found, judgement = result.account, result.judgement
     rates = ", ".join(f"{number} {kind}" for kind, number in found.totals.items())
     about = (
-        f"{told_head(result)}; {found.total} requests to Service {result.service} from the disruption on ({rates}); it "
+        f"{headline(result)}; {found.total} requests to Service {result.service} from the disruption on ({rates}); it "
         f"took {result.seconds:.1f} s; control period before: {found.control_lost} of {found.control_total} lost"
     )
     advice = () if result.unheard else judgement.advice[1:]

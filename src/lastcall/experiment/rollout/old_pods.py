@@ -58,7 +58,7 @@ def stories(records: Sequence[Record], lives: Sequence[PodLife], version: str) -
 
 
 def _is_of_a_request(record: Record) -> bool:
-    return record.kind == kinds.OUTPUT and bool(ids_printed([str(record.told(kinds.OUTPUT).get("text"))]))
+    return record.kind == kinds.OUTPUT and bool(ids_printed([str(record.facts_as(kinds.OUTPUT).get("text"))]))
 
 
 def worst_first(endings: Sequence[Ending]) -> list[Ending]:

@@ -35,10 +35,10 @@ from lastcall.traffic import (
     Thresholds,
     When,
     check,
+    format_seconds,
     grace_of,
     latencies,
     percentage,
-    told_seconds,
     upper_bound,
 )
 
@@ -142,7 +142,7 @@ def _tell_runs(console: "Console", results: Sequence[Result]) -> None:
         table.add_column(name, justify="left" if name == "verdict" else "right")
     for each in results:
         during = latencies([(each.outcomes, each.span)])["during"]
-        p99 = ", ".join(f"{kind} {told_seconds(took.p99)}" for kind, took in during.items())
+        p99 = ", ".join(f"{kind} {format_seconds(took.p99)}" for kind, took in during.items())
         table.add_row(str(each.run), str(len(each.account.lost)), str(each.account.total), p99, each.judgement.verdict)
     console.print(table)
     told = (
@@ -161,7 +161,7 @@ def tell_text(console: "Console", result: Result) -> None:  # noqa: C901, PLR091
 
     found = result.account
     console.print()
-    console.print(Text(f"{told_head(result)}{' · with the advice applied' if result.advised else ''}", style="bold"))
+    console.print(Text(f"{headline(result)}{' · with the advice applied' if result.advised else ''}", style="bold"))
     if not result.unheard:
         rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
         console.print(f"  {found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s")
@@ -230,7 +230,7 @@ def _print_wrapped(console: "Console", line: Text) -> None:
     console.print((BREAK + "    ").join(line.wrap(console, max(console.width - 4, 20))))
 
 
-def told_head(result: Result) -> str:
+def headline(result: Result) -> str:
     """What was done to what, and how it was asked for."""
     where = f" of {result.node} (of {result.nodes} nodes)" if result.node else ""
     what = "nothing disrupted" if result.unheard else f"{result.disrupt}{where} under load"
@@ -246,7 +246,7 @@ def latency_rows(result: Result) -> list[tuple[str, ...]]:
     found = latencies([(result.outcomes, result.span)])
     kinds = dict.fromkeys(kind for phase in PHASES for kind in found[phase])
     return [
-        (kind if first else "", phase, str(took.count), *map(told_seconds, (took.p50, took.p95, took.p99, took.most)))
+        (kind if first else "", phase, str(took.count), *map(format_seconds, (took.p50, took.p95, took.p99, took.most)))
         for kind in kinds
         for first, phase in ((phase == _phases(found, kind)[0], phase) for phase in _phases(found, kind))
         for took in (found[phase][kind],)

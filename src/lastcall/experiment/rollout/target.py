@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lastcall.endings import ProgramChange, fix, said
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.reasons.causes import fix_of
-from lastcall.experiment.rollout.workload import WORKLOADS, find_workload, is_same, labels_of, selects, told_as
+from lastcall.experiment.rollout.workload import WORKLOADS, find_workload, is_same, kubectl_name, labels_of, selects
 from lastcall.kube.api import SERVICES, Object, name_of, namespace_of, strategic_merge_patch
 from lastcall.manifests import Manifest
 from lastcall.records.said import joined, tell
@@ -122,12 +122,12 @@ def sent_to_strangers(
     answered = {each.served_by for each in outcomes if not each.lost}
     if not strangers or len(lost) < ENOUGH or any(each in answered for each in strangers):
         return None
-    workloads = {told_as(each): each for those in strangers.values() for each in those}
+    workloads = {kubectl_name(each): each for those in strangers.values() for each in those}
     labels, service = labels_of(target.workload), target.service.obj
     selector = service["spec"].get("selector") or {}
     own = {k: v for k, v in labels.items() if all(labels_of(each).get(k) != v for each in workloads.values())}
     wanted = {**selector, **own} if own and workloads else {}
-    facts = {"service": name_of(service), "workload": told_as(target.workload)}
+    facts = {"service": name_of(service), "workload": kubectl_name(target.workload)}
     text = said(
         "serviceSelectsStranger",
         share=round(100 * len(lost) / len(outcomes)),

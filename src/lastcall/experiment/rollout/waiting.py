@@ -125,7 +125,8 @@ class Waiting:
         routed = {
             record.pod_uid
             for record in self.records
-            if record.kind == kinds.ENDPOINT_RULES_WRITTEN and record.told(kinds.ENDPOINT_RULES_WRITTEN).get("receives")
+            if record.kind == kinds.ENDPOINT_RULES_WRITTEN
+            and record.facts_as(kinds.ENDPOINT_RULES_WRITTEN).get("receives")
         }
         missing = [name_of(pod) for pod in pods if pod["metadata"]["uid"] not in routed]
         return f"{', '.join(missing) or 'no Pod'} not yet" if missing or not pods else ""

@@ -43,11 +43,11 @@ def find_workload(manifests: "Sequence[Manifest]", asked: str, service: str) -> 
     if len(behind) == 1 or len(serving) == 1:
         return (serving if len(serving) == 1 else behind)[0]
     of = behind or workloads
-    names = ", ".join(map(told_as, of))
+    names = ", ".join(map(kubectl_name, of))
     how = f"Services select the Pods of {len(behind)} of them" if behind else "no Service selects the Pods of any"
     raise UserError(
         f"the manifests hold {len(workloads)} workloads, and {how}: {names}\n"
-        f"fix: choose the one to update, as in --workload {told_as(of[0])}"
+        f"fix: choose the one to update, as in --workload {kubectl_name(of[0])}"
     )
 
 
@@ -84,7 +84,7 @@ def declares_port(service: Object, workload: "Manifest") -> bool:
     return any((port.get("targetPort") or port.get("port")) in declared for port in service["spec"].get("ports") or ())
 
 
-def told_as(manifest: "Manifest") -> str:
+def kubectl_name(manifest: "Manifest") -> str:
     """Return its name as kubectl has it: `deployment/web`."""
     return f"{manifest.resource.kind.lower()}/{name_of(manifest.obj)}"
 
@@ -92,17 +92,17 @@ def told_as(manifest: "Manifest") -> str:
 def _asked(workloads: "Sequence[Manifest]", asked: str) -> "Manifest":
     kind, slash, name = asked.rpartition("/")
     resource = resource_of(kind)
-    there = ", ".join(map(told_as, workloads))
+    there = ", ".join(map(kubectl_name, workloads))
     if slash and resource is None:
         raise UserError(f"--workload {asked}: {kind or 'no kind'} is not a {_KINDS}; the manifests hold {there}")
     found = [each for each in workloads if name_of(each.obj) == name and resource in (None, each.resource)]
     if len(found) == 1:
         return found[0]
     if found:
-        where = ", ".join(f"{told_as(each)} in namespace {namespace_of(each.obj)}" for each in found)
+        where = ", ".join(f"{kubectl_name(each)} in namespace {namespace_of(each.obj)}" for each in found)
         raise UserError(f"--workload {asked} is ambiguous: {where}")
     near = closest(name, [name_of(each.obj) for each in workloads])
-    meant = next((f" (did you mean {told_as(each)}?)" for each in workloads if near == name_of(each.obj)), "")
+    meant = next((f" (did you mean {kubectl_name(each)}?)" for each in workloads if near == name_of(each.obj)), "")
     raise UserError(f"--workload {asked}: not in the manifests{meant}, which hold {there}")
 
 

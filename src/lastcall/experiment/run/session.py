@@ -106,9 +106,9 @@ class RunSession(Run):
             if not has_failed(pod.obj):
                 continue
             # late: 3.6 ms of `demo`
-            from lastcall.experiment.reasons.failures import ends_told
+            from lastcall.experiment.reasons.failures import describe_ends
 
-            if lines := ends_told(pod.obj, self.place.records, self.options.kubernetes_version):
+            if lines := describe_ends(pod.obj, self.place.records, self.options.kubernetes_version):
                 found = True
                 self.note(f"{pod.key} is unhealthy:")
                 for line in lines:

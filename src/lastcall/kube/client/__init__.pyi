@@ -1,10 +1,10 @@
 from .access.certificates import Certificate as Certificate
 from .access.certificates import Problem as Problem
 from .access.certificates import client_sentence as client_sentence
+from .access.certificates import format_span as format_span
 from .access.certificates import problem_of as problem_of
 from .access.certificates import server_sentence as server_sentence
 from .access.certificates import token_sentence as token_sentence
-from .access.certificates import told_span as told_span
 from .access.config import ClientConfig as ClientConfig
 from .access.config import Impersonation as Impersonation
 from .access.config import Overrides as Overrides

@@ -31,7 +31,7 @@ class AuditTrail:
 
     def deletion(self, pod: Object, accepted: Record) -> AuditedWrite | None:
         """Return the request that a Pod's DELETE came with."""
-        told = accepted.told(kinds.DELETE_ACCEPTED)
+        told = accepted.facts_as(kinds.DELETE_ACCEPTED)
         stamp = stamp_ns(told["deletionTimestamp"])
         if stamp is None:  # forced: its object shows no time
             between = self._around(accepted.wall_ns)
@@ -48,7 +48,7 @@ class AuditTrail:
         """Yield a sentence for each write to an owner that may be of several users."""
         for record in records:
             if record.kind == kinds.OWNER_WRITTEN:
-                told = record.told(kinds.OWNER_WRITTEN)
+                told = record.facts_as(kinds.OWNER_WRITTEN)
                 users = [each.user for each in self._writers(record, told)]
                 if len(users) > 1:
                     names, owner = " or ".join(sorted(users)), f"{told['ofKind']} {told['name']}"
@@ -56,13 +56,13 @@ class AuditTrail:
 
     def _with_user(self, pod: Object, record: Record) -> Record:
         write: AuditedWrite | None = None
-        if record.kind == kinds.DELETE_ACCEPTED and not record.told(kinds.DELETE_ACCEPTED).get("user"):
+        if record.kind == kinds.DELETE_ACCEPTED and not record.facts_as(kinds.DELETE_ACCEPTED).get("user"):
             write = self.deletion(pod, record)
         elif record.kind == kinds.OWNER_WRITTEN:
-            writers = self._writers(record, record.told(kinds.OWNER_WRITTEN))
+            writers = self._writers(record, record.facts_as(kinds.OWNER_WRITTEN))
             write = writers[0] if len(writers) == 1 else None
         elif record.kind == kinds.OWNER_DELETED:
-            told = record.told(kinds.OWNER_DELETED)
+            told = record.facts_as(kinds.OWNER_DELETED)
             around = self._around(record.wall_ns)
             plural = _PLURALS.get(told["ofKind"], "")
             write = self.index.deletion_of(plural, told["namespace"], told["name"], told["uid"], around)

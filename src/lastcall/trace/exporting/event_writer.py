@@ -31,7 +31,7 @@ class EventWriter:
         self._queue: deque[Object] = deque()
         self._wake, self._idle = asyncio.Event(), asyncio.Event()
         self._idle.set()
-        self._told_forbidden = False
+        self._forbidden_reported = False
         self._sent = self._failed = self._dropped = self._there = 0
 
     def delivered(self) -> Delivered:
@@ -86,8 +86,8 @@ class EventWriter:
                     return
                 if error.code < 500 and error.code != 429:
                     # A namespace that ends takes no Events: rights have nothing to do with it.
-                    if error.code == 403 and "terminat" not in error.message and not self._told_forbidden:
-                        self._told_forbidden = True
+                    if error.code == 403 and "terminat" not in error.message and not self._forbidden_reported:
+                        self._forbidden_reported = True
                         self._note(_FORBIDDEN.format(message=error.message))
                     break
             except ConnectionLost:

@@ -36,7 +36,7 @@ def workload_of(ending: Ending) -> Workload:
     owner: dict[str, str] = {}
     for entry in ending.entries:
         if entry.record.kind == kinds.POD_CREATED and entry.record.pod_uid == ending.pod.uid:
-            found = entry.told(kinds.POD_CREATED).get("owner")
+            found = entry.facts_as(kinds.POD_CREATED).get("owner")
             owner = {key: str(value) for key, value in found.items()} if isinstance(found, dict) else {}
     kind, name = owner.get("kind", ""), owner.get("name", "")
     if not kind and ending.decided_by is not None:

@@ -52,7 +52,7 @@ class RelatedObjects:
         state = self._cluster.node_state(timeline.node)
         if state is None:
             return
-        seen = state.told(kinds.NODE_STATE_SEEN)
+        seen = state.facts_as(kinds.NODE_STATE_SEEN)
         if seen["ready"] is not True or seen["gone"]:
             timeline.write(state, now)
 

@@ -54,5 +54,5 @@ class EndpointTracker:
         timeline = self._shared.timelines.get(uid)
         if timeline is not None:
             timeline.write(each, now)
-        elif each.kind == kinds.ENDPOINT_REMOVED or each.told(kinds.ENDPOINT_CHANGED).get("terminating"):
+        elif each.kind == kinds.ENDPOINT_REMOVED or each.facts_as(kinds.ENDPOINT_CHANGED).get("terminating"):
             self._early.remember(uid, (each, now))

@@ -81,7 +81,7 @@ class Seen:
         stopped: dict[str, float] = {}
         for each in self.ending.entries:
             if each.record.kind == kinds.ENDPOINT_RULES_WRITTEN and each.at >= 0:
-                told = each.told(kinds.ENDPOINT_RULES_WRITTEN)
+                told = each.facts_as(kinds.ENDPOINT_RULES_WRITTEN)
                 if told.get("received") and not told.get("receives"):
                     stopped.setdefault(str(told.get("node")), each.at)
         return max(stopped.values()) if stopped else None
@@ -195,7 +195,7 @@ def proxies(seen: Seen) -> Found | None:
     if slice_ is None or rules is None:
         return None
     nodes = {
-        str(each.told(kinds.ENDPOINT_RULES_WRITTEN).get("node"))
+        str(each.facts_as(kinds.ENDPOINT_RULES_WRITTEN).get("node"))
         for each in seen.ending.entries
         if each.record.kind == kinds.ENDPOINT_RULES_WRITTEN and each.at >= 0
     }
@@ -235,7 +235,7 @@ def worker(seen: Seen) -> Found | None:
     observed, decided = seen.at(kinds.TERMINATION_OBSERVED), seen.entry(kinds.GRACE_DECIDED)
     if observed is None or decided is None:
         return None
-    grace = decided.told(kinds.GRACE_DECIDED).get("gracePeriodSeconds")
+    grace = decided.facts_as(kinds.GRACE_DECIDED).get("gracePeriodSeconds")
     return Found(observed <= decided.at and grace == _own_grace(seen), {"at": observed, "grace": grace})
 
 
@@ -335,7 +335,7 @@ def least_second(seen: Seen) -> Found | None:
     main = seen.main
     if decided is None or main is None or main.stop.timeout is None:
         return None
-    grace = decided.told(kinds.GRACE_DECIDED).get("gracePeriodSeconds")
+    grace = decided.facts_as(kinds.GRACE_DECIDED).get("gracePeriodSeconds")
     return Found(grace == 1, {"grace": grace, "term": main.stop.signal_at, "exit": main.exit.at})
 
 
@@ -392,7 +392,7 @@ def phase(seen: Seen) -> Found | None:
     """The last phase is Succeeded or Failed."""
     removed = seen.at(kinds.OBJECT_REMOVED)
     written = [
-        str(each.told(kinds.POD_STATUS_WRITTEN).get("phase"))
+        str(each.facts_as(kinds.POD_STATUS_WRITTEN).get("phase"))
         for each in seen.ending.entries
         if each.record.kind == kinds.POD_STATUS_WRITTEN
     ]

@@ -121,7 +121,7 @@ def test_an_api_server_whose_clock_is_an_hour_off_bounds_the_delete_as_well(ahea
     there.sees(10.3, deleted=stamp)
     there.following._samples.append(Sample(10.1, 1_000_010.1 + ahead, 10.2))
     assert there.only.deleted.earliest == pytest.approx(10.0, abs=0.01)
-    told = there.following.told_clocks()
+    told = there.following.describe_clock_skew()
     assert told.startswith("+3599.950 s" if ahead > 0 else "-3600.050 s"), told
 
 

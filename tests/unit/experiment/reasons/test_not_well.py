@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lastcall.experiment.reasons.causes import fix_of
-from lastcall.experiment.reasons.failures import ends_of_all, ends_told, explain, told_once
+from lastcall.experiment.reasons.failures import describe_ends, ends_of_all, explain, told_once
 from lastcall.experiment.reasons.why_not_ready import has_failed, why_not_ready
 from lastcall.records import kinds
 from lastcall.records.record import Record
@@ -38,18 +38,18 @@ def pod(**status: Any) -> dict[str, Any]:
 
 
 def test_a_container_that_crashed_is_told_with_its_exit_code_and_its_last_lines() -> None:
-    lines = ends_told(pod(), [*crash(1), *crash(3)], "1.36")
+    lines = describe_ends(pod(), [*crash(1), *crash(3)], "1.36")
     assert lines[0].startswith("  app crashed 2 times, the last one 200 ms after its start (exit code 3)")
     assert lines[-2:] == ["  what app printed last (exit code 3):", "    | FATAL no DB_URL\\x1b[0m"]
 
 
 def test_a_container_that_runs_and_is_not_ready_is_told_with_its_last_lines() -> None:
     records = crash(1)[:2]
-    assert ends_told(pod(ready=False, state={"running": {}}), records, "1.36") == [
+    assert describe_ends(pod(ready=False, state={"running": {}}), records, "1.36") == [
         "  what app printed last (it runs and is not ready):",
         "    | FATAL no DB_URL\\x1b[0m",
     ]
-    assert ends_told(pod(ready=True, state={"running": {}}), records, "1.36") == []
+    assert describe_ends(pod(ready=True, state={"running": {}}), records, "1.36") == []
 
 
 def test_a_failure_on_a_stand_in_image_says_so() -> None:
@@ -58,10 +58,10 @@ def test_a_failure_on_a_stand_in_image_says_so() -> None:
         "  note: Image busybox:1.36 is not available: localhost/x:latest ran in its place. Programs in it may behave "
         "differently."
     )
-    assert ends_told(pod(), [stand_in, *crash(1)], "1.36")[-1] == note
+    assert describe_ends(pod(), [stand_in, *crash(1)], "1.36")[-1] == note
     assert explained(["why"], pod(), [stand_in], "1.36") == ["why", note]
     assert ends_of_all([stand_in, *crash(1)], "1.36")[0].lines[-1] == note
-    assert ends_told(pod(ready=True, state={"running": {}}), [stand_in], "1.36") == []
+    assert describe_ends(pod(ready=True, state={"running": {}}), [stand_in], "1.36") == []
 
 
 def test_a_container_that_ran_out_of_memory_before_is_told() -> None:
@@ -71,7 +71,7 @@ def test_a_container_that_ran_out_of_memory_before_is_told() -> None:
                memoryLimit=64 << 20),
         record(3, kinds.PROCESS_STARTED, pid=8, exe="/bin/app", argv=["app"]),
     ]  # fmt: skip
-    lines = ends_told(pod(ready=True, state={"running": {}}), killed, "1.36")
+    lines = describe_ends(pod(ready=True, state={"running": {}}), killed, "1.36")
     assert "ran out of memory: it used more than its memory limit of 64Mi" in lines[0]
     assert lines[1].startswith("  fix: resources: {limits: {memory: more than 64Mi}}, or a program that uses less. ")
     assert lines[1].endswith("not known, because it was killed at the limit. [outOfMemory]")

@@ -12,7 +12,7 @@ from lastcall.cli.rollout.values import complete_workload
 from lastcall.errors import UserError
 from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.experiment.rollout.target import Target, find_target, sent_to_strangers, with_advice
-from lastcall.experiment.rollout.workload import find_workload, others_of, told_as
+from lastcall.experiment.rollout.workload import find_workload, kubectl_name, others_of
 from lastcall.manifests.read import Manifest, load_manifests
 from lastcall.traffic.outcome import Outcome
 
@@ -53,8 +53,8 @@ def two(tmp_path: Path, *more: dict[str, Any], port: int = 0) -> list[Manifest]:
 )
 def test_a_workload_is_named_as_kubectl_names_it(tmp_path: Path, asked: str) -> None:
     manifests = two(tmp_path)
-    assert told_as(find_workload(manifests, asked, "")) == "deployment/web"
-    assert [told_as(each) for each in others_of(manifests, find_workload(manifests, asked, ""))] == [
+    assert kubectl_name(find_workload(manifests, asked, "")) == "deployment/web"
+    assert [kubectl_name(each) for each in others_of(manifests, find_workload(manifests, asked, ""))] == [
         "deployment/worker"
     ]
 

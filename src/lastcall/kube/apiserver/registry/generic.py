@@ -47,8 +47,8 @@ from lastcall.kube.apiserver.wire.as_sent import (
     as_sent,
     as_written,
     empty_in_templates,
-    told_as_sent,
     with_empty_in_templates,
+    with_sent_values,
 )
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.store.api import Encode, Entry, StoreConflict, StoreError, StoreFull, Unreadable
@@ -181,7 +181,7 @@ class GenericStore(StoredKind):
             errors += await self._evaluated(context, obj, None, errors)
         if context.empties and (errors or empty_in_templates(context.empties)):
             of_sent = validate_create(known_as, as_sent(obj, context.empties), expressions)
-            errors = with_empty_in_templates(told_as_sent(errors, of_sent), of_sent)
+            errors = with_empty_in_templates(with_sent_values(errors, of_sent), of_sent)
         self._raise_invalid(obj, errors)
 
     def attributes_of_new(self, context: RequestContext, obj: Object, namespace: str) -> Attributes:
@@ -359,7 +359,7 @@ class GenericStore(StoredKind):
             sent = as_sent(new, context.empties)
         if context.empties and (errors or empty_counts):
             of_sent = validate_update(known_as, sent, old, a.subresource, expressions=expressions)
-            errors = with_empty_in_templates(told_as_sent(errors, of_sent), of_sent)
+            errors = with_empty_in_templates(with_sent_values(errors, of_sent), of_sent)
         self._raise_invalid(new, errors)
         return sent
 

@@ -43,7 +43,7 @@ def as_written(obj: Object, empties: Empties) -> Object:
     return as_sent(obj, nulls) if nulls else obj
 
 
-def told_as_sent(errors: Sequence[FieldError], of_sent: Sequence[FieldError]) -> list[FieldError]:
+def with_sent_values(errors: Sequence[FieldError], of_sent: Sequence[FieldError]) -> list[FieldError]:
     """`errors` with the values of those that the object as it was sent has, too."""
     left: dict[tuple[str, str], list[FieldError]] = {}
     for error in of_sent:

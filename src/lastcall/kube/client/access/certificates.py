@@ -45,12 +45,12 @@ def problem_of(verify_code: int) -> Problem:
 def server_sentence(problem: Problem, reason: str, seen: Certificate | None, host: str, now: datetime) -> str:
     """Return what is wrong with the server's certificate, and the fix. `reason` is OpenSSL's."""
     if problem == "expired":
-        when = f" at {_time(seen.ends)}, {told_span(now - seen.ends)} ago by this machine's clock" if seen else ""
+        when = f" at {_time(seen.ends)}, {format_span(now - seen.ends)} ago by this machine's clock" if seen else ""
         fix = "renew it (kubeadm certs renew apiserver), or set this machine's clock"
         return f"the API server's certificate expired{when}. fix: {fix}"
     if problem == "not yet valid":
         when = (
-            f" before {_time(seen.begins)}, in {told_span(seen.begins - now)} by this machine's clock" if seen else ""
+            f" before {_time(seen.begins)}, in {format_span(seen.begins - now)} by this machine's clock" if seen else ""
         )
         return f"the API server's certificate is not valid{when}. fix: set this machine's clock (timedatectl)"
     if problem == "unknown authority":
@@ -74,7 +74,7 @@ def client_sentence(certificate: Certificate | None, now: datetime) -> str:
     if certificate is None:
         return ""
     if now > certificate.ends:
-        when = f"{_time(certificate.ends)}, {told_span(now - certificate.ends)} ago by this machine's clock"
+        when = f"{_time(certificate.ends)}, {format_span(now - certificate.ends)} ago by this machine's clock"
         return f"the client certificate expired at {when}. fix: get a new kubeconfig (kubeadm certs renew admin.conf)"
     if now < certificate.begins:
         return f"the client certificate is valid from {_time(certificate.begins)}, later than this machine's clock"
@@ -91,10 +91,12 @@ def token_sentence(token: str, now: datetime) -> str:
         return ""
     if now <= ends:
         return ""
-    return f"the token expired at {_time(ends)}, {told_span(now - ends)} ago by this machine's clock. fix: log in again"
+    return (
+        f"the token expired at {_time(ends)}, {format_span(now - ends)} ago by this machine's clock. fix: log in again"
+    )
 
 
-def told_span(span: timedelta) -> str:
+def format_span(span: timedelta) -> str:
     """Return `3 d 4 h`, `1 h 2 min`, `5 s`: the two greatest units."""
     seconds = round(abs(span.total_seconds()))
     units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))

@@ -31,7 +31,7 @@ class CaughtFaults:
 
     def add(self, record: Record) -> None:
         """A record `FaultCaught`."""
-        facts = record.told(kinds.FAULT_CAUGHT)
+        facts = record.facts_as(kinds.FAULT_CAUGHT)
         component, key = str(facts.get("component", "")), str(facts.get("key", ""))
         faults = self._of_role.setdefault(str(facts.get("role", "")), {})
         fault = faults.pop((component, key), None) or CaughtFault(component, key)

@@ -182,15 +182,15 @@ class Front:
         self.keeper.add(record)
         for follower in self._followers.values():
             follower.offer(record)
-        if record.kind == kinds.PROCESS_DIED and record.told(kinds.PROCESS_DIED).get("role") in self.roles:
+        if record.kind == kinds.PROCESS_DIED and record.facts_as(kinds.PROCESS_DIED).get("role") in self.roles:
             self._role_died(record)
         elif record.kind == kinds.FAULT_CAUGHT:
             self._faults.add(record)
-            fault = record.told(kinds.FAULT_CAUGHT)
+            fault = record.facts_as(kinds.FAULT_CAUGHT)
             if fault["component"] == crash_guard.STORED_OBJECTS:
                 self.warn(one_line(f"{fault['key']}: {str(fault['error']).partition(': ')[2]}"))
         elif record.kind == kinds.PROCESS_RESTARTED:
-            restarted = record.told(kinds.PROCESS_RESTARTED)
+            restarted = record.facts_as(kinds.PROCESS_RESTARTED)
             role = str(restarted["role"])
             self._deaths.setdefault(role, Deaths()).restarts += 1
             self.log.write(f"{role} runs again (pid {restarted['pid']} inside the cluster)")
@@ -206,7 +206,7 @@ class Front:
         return crash_guard.installed(crash_guard.Faults(tell, self.log.write, self.clock))
 
     def _role_died(self, record: Record) -> None:
-        facts = record.told(kinds.PROCESS_DIED)
+        facts = record.facts_as(kinds.PROCESS_DIED)
         role = str(facts["role"])
         deaths = self._deaths.setdefault(role, Deaths())
         count = deaths.add(facts, rfc3339(now(self.clock)))

@@ -20,7 +20,7 @@ from lastcall.contexts.options import ContextOptions
 from lastcall.contexts.untrusted_server import clock_sample, read_certificate
 from lastcall.errors import LastcallError
 from lastcall.kube.apiserver.auth.pki import ClusterCA
-from lastcall.kube.client.access.certificates import client_sentence, token_sentence, told_span
+from lastcall.kube.client.access.certificates import client_sentence, format_span, token_sentence
 from lastcall.kube.client.kubeconfig import render_kubeconfig
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -63,7 +63,7 @@ def test_nothing_is_said_of_a_clock_inside_the_error_and_without_a_date():
     ],
 )
 def test_a_span_is_told_by_its_two_greatest_units(span, words):
-    assert told_span(span) == words
+    assert format_span(span) == words
 
 
 def jwt(claims: object) -> str:
