@@ -44,11 +44,14 @@ def _lines(pains: list[Pain]) -> Iterator[str]:
     yield from (
         "# Pains",
         "",
-        "What hurts when Pods end, as people report it: symptom → cause → fix → proof. Each is a directory of",
-        "[tests/pains](../tests/pains) with its manifest and its command. `make pains` tries all of them on the",
-        "kernel: the cause has to be named (by its id, which is in the JSON), the fix has to be proposed, and with the",
-        "fix the pain has to be gone. `make pains ONLY=name` tries one. This page is made from the directories",
-        "(`python tests/pains --docs`).",
+        "```console",
+        "$ make pains                       # try all of them on the kernel",
+        "$ make pains ONLY=out-of-memory    # try one",
+        "```",
+        "",
+        "Search this page for the error that you see. Each pain has its symptom, cause, fix and proof. It is a",
+        "directory of [tests/pains](../tests/pains) with a manifest and a command. `make pains` proves that lastcall",
+        "names the cause (by its id, as in the JSON) and proposes the fix, and that the fix removes the pain.",
         "",
         f"{len(pains)} pains, {len(known)} of them expected to fail today (marked), and {len(_not_made())} that cannot"
         " be made on one machine's kernel.",
@@ -67,14 +70,14 @@ def _lines(pains: list[Pain]) -> Iterator[str]:
 
 
 def _pain(pain: Pain) -> Iterator[str]:
-    yield from ("", f"### {pain.name}", "")
+    yield from ("", f"### {pain.title}", "")
     yield from facts_of(pain)
 
 
 def facts_of(pain: Pain) -> Iterator[str]:
     """Yield its symptom, cause, fix, proof and command, each as an item of a list."""
     yield f"- **Symptom:** {_line(pain.symptom)}"
-    ids = ", ".join(f"`{each}`" for each in pain.expect.causes) or "nothing is wrong, and nothing is said"
+    ids = ", ".join(f"`{each}`" for each in pain.expect.causes) or "nothing is wrong, and lastcall reports nothing"
     yield f"- **Cause:** {_line(pain.why)} ({ids})"
     if pain.unified:
         yield f"- **On cgroup v2:** {', '.join(f'`{each}`' for each in pain.unified.causes)}"
@@ -119,14 +122,12 @@ def _table(pains: list[Pain]) -> Iterator[str]:
     beside = other_linters()
     yield from (
         "",
-        "## What lint alone sees of them",
+        "## What `lastcall lint` finds",
         "",
-        f"Of {len(pains)} pains `lastcall lint` predicts {len(seen)} from the manifest, {len(certain)} of them with "
-        f"certainty;",
-        "the others it tells with `dependsOnApplication`. The rest no manifest shows: `lastcall run` and",
-        "`lastcall rollout` find those. The columns of other linters are **read, not run**, from",
-        "[their rule lists](lint.md#beside-other-linters): what they have about the rule that lastcall names; `-` for",
-        "nothing.",
+        f"`lastcall lint` predicts {len(seen)} of {len(pains)} pains from the manifest, {len(certain)} of them with "
+        f"certainty.",
+        "`lastcall run` and `lastcall rollout` find the others. The columns of other linters are **read, not run**,",
+        "from [their rule lists](lint.md#beside-other-linters).",
         "",
         f"| pain | `lastcall lint` | {' | '.join(OTHERS)} |",
         "|---|---|---|---|---|",
@@ -141,12 +142,11 @@ def _lights(lights: list[Light]) -> Iterator[str]:
     tried = [each for each in lights if not each.known]
     yield from (
         "",
-        "## What follows from the manifest alone",
+        "## Light pains",
         "",
-        "Each of the other rules of `lastcall lint` has a light pain: lint names the rule at this field of the",
-        "broken manifest and not on the fixed one, it happens on a cluster on the kernel, and with the fix it does",
-        "not. They are in `tests/pains/predicted`, share one cluster, and are part of `make pains` (`ONLY=predicted`,",
-        "or a rule's id).",
+        "Each of the other rules of `lastcall lint` has a light pain in `tests/pains/predicted`. Lint finds it at this",
+        "field of the broken manifest only, it happens on a cluster, and the fix prevents it.",
+        "`make pains ONLY=predicted` (or a rule's id) tries them.",
         f"{len(lights)} light pains, {len(lights) - len(tried)} of them expected to fail today (marked).",
         "",
         "| rule | at | what happens | fix |",

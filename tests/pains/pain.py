@@ -55,13 +55,15 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Pain:
-    """One of them. `words` is the fix as people say it; `stand_in` names what is not the real thing, "" for none.
+    """One of them. `title` is what people type into a search box, `words` the fix; `stand_in` names what is not the
+    real thing, "" for none.
 
     `image`: which of the images that `tools/make-pains-images` makes it needs. `lint`: ids of the rules of
     `lastcall lint` that predict it from the manifest; `lint_also`: those that find what only the trial needs. `known`
     says why it is expected to fail today, "" where it is not: it is counted, and told.
     """
 
+    title: str
     symptom: str
     why: str
     words: str

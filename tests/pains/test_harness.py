@@ -14,7 +14,7 @@ PAINS = load_all()
 
 
 def a_pain(**changes) -> Pain:
-    words = dict.fromkeys(("symptom", "why", "words", "proof"), "x")
+    words = dict.fromkeys(("title", "symptom", "why", "words", "proof"), "x")
     given = {"expect": Expected(3, ("killed",), fix="above 3"), "area": "kills", "name": "k", "command": "run"}
     return Pain(**words | given | changes)
 
@@ -42,7 +42,7 @@ def test_a_pain_is_whole(pain: Pain, tmp_path) -> None:
         path.write_text(pain.manifest(fixed=fixed))
         if pain.command != "lint":
             assert load_manifests([str(path)])
-    assert pain.symptom and pain.why and pain.words and pain.proof
+    assert pain.title and pain.symptom and pain.why and pain.words and pain.proof
     assert (pain.directory / "steps.sh").exists() or pain.command != "story"
     if not pain.silent:
         changed = yaml.safe_load_all(pain.manifest(fixed=True)) != yaml.safe_load_all(pain.manifest())

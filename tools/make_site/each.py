@@ -31,8 +31,8 @@ def pages() -> dict[str, str]:
 
 
 def name_of(pain: Pain) -> str:
-    """Return its name as people say it."""
-    return str(pain.name).replace("-", " ").capitalize()
+    """Return its title, which is what people type into a search box."""
+    return escaped(str(pain.title))
 
 
 def pain_page(pain: Pain) -> str:
