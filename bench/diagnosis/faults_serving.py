@@ -86,6 +86,15 @@ def hook_stops_first(app: Application, name: str, random: Random) -> None:
     container_of(app.spec, name)["lifecycle"] = {"preStop": {"exec": {"command": ["sh", "-c", script]}}}
 
 
+def hook_quits(app: Application, name: str, random: Random) -> None:
+    """Let the hook ask the program to stop listening, and then wait: the pause comes when nobody listens any more."""
+    program, path = app.programs[name], random.choice(("/quit", "/drain", "/shutdown"))
+    program.quit_path = path
+    ask = f"import urllib.request as r; r.urlopen('http://127.0.0.1:{program.port}{path}')"
+    script = f'python3 -c "{ask}"; sleep {random.choice((2, 3))}'
+    container_of(app.spec, name)["lifecycle"] = {"preStop": {"exec": {"command": ["sh", "-c", script]}}}
+
+
 def crashes_under_load(app: Application, name: str, random: Random) -> None:
     """Crash at a request, not at a time: one that comes while the other Pod is deleted, however slow the machine is."""
     app.programs[name].crash_at_request = random.randint(42, 55)
@@ -166,8 +175,11 @@ SERVING = (
     Fault("selectsNobody", "serving", LOADED, selects_nobody, ids("noEndpoint", "neverAnswered"), by_words="finding",
           lint=ids("serviceSelectsNothing")),
     Fault("targetPortName", "serving", LOADED, target_port_name, ids("targetPortUnresolved"), by_words="finding"),
-    Fault("hookStopsFirst", "serving", LOADED, hook_stops_first, LATE, ids("keepListening", "fixHook"),
+    Fault("hookStopsFirst", "serving", LOADED, hook_stops_first,
+          LATE | ids("hookClosesListener"), ids("keepListening", "fixHook"),
           ids("cutOff", "neverRead", "staleConnection", "hookDiedWithContainer"), lint=ids("hookStopsAtOnce")),
+    Fault("hookQuits", "serving", LOADED, hook_quits, ids("hookClosesListener"), ids("keepListening", "fixHook"),
+          ids("cutOff", "neverRead", "staleConnection", "lateEndpoint")),
     Fault("crashesUnderLoad", "serving", LOADED, crashes_under_load, ids("crashedUnderLoad"), ids("fixCrash"),
           ids("crashed", "crashLoop", "lateEndpoint", "neverRead", "cutOff", "noEndpoint")),
     *HTTP2,

@@ -53,6 +53,8 @@ class Program:
     """Says GOAWAY and answers what it took before it ends a connection that had so many requests."""
     finishes: bool = True
     """Answers the requests under way before it leaves."""
+    quit_path: str = ""
+    """Where somebody may ask it to stop listening, "" for nowhere. It leaves on the stop signal all the same."""
     leaves_zombies: bool = False
     eats: Literal["", "self", "child"] = ""
     """Who needs much memory a moment after the start."""

@@ -101,7 +101,7 @@ async def connected(reader, writer):
         del connections[asyncio.current_task()]
 
 
-async def main():
+async def main():$globals
     server = await asyncio.start_server(connected, '0.0.0.0', $port, backlog=128)
     print('serving $word on $port', flush=True)
     await leaving.wait()
@@ -143,6 +143,9 @@ def http(program: "Program", signals: str) -> str:
         status.append("    os._exit(70)")
     if program.errors:
         status.append("if not is_probe(path):\n            status = '500 Internal Server Error'")
+    if program.quit_path:
+        status.append(f"if path.startswith('{program.quit_path}'):")
+        status.append("    server.close()")
     if program.warm_seconds:
         status.append(f"if time.monotonic() - begun < {program.warm_seconds + program.start_seconds:g}:")
         status.append("    status = '503 Service Unavailable'")
@@ -162,6 +165,7 @@ def http(program: "Program", signals: str) -> str:
         note_end="if name:\n            print(name, 'answered', flush=True)" if program.prints_ids else "",
         places=f"places = iter(range({program.crash_at_request - 1}))" if program.crash_at_request else "",
         status="\n        ".join(status),
+        globals="\n    global server" if program.quit_path else "",
         slow_seconds=f"{program.slow_seconds:g}",
         closes="leaving.is_set()" if polite else "False",
         port=program.port,

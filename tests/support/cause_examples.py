@@ -555,6 +555,9 @@ EXAMPLES: dict[str, Example] = {
         (along(without(k.ENDPOINT_CHANGED)), edit(k.LISTENER_CLOSED, seconds=2.0)),
         (lambda tape: tape.hook(0.001, 0.001),),
     ),
+    "hookClosesListener": Example(
+        stories.hook_closes_port, (without(k.ENDPOINT_CHANGED), edit(k.LISTENER_CLOSED_IN_HOOK, at=2.0))
+    ),
     "backlogNeverAccepted": Example(
         stories.requests_cut, (known_by_its_object(exit_code=0), edit(k.SOCKETS_AT_EXIT, backlog=0))
     ),

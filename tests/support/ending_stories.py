@@ -267,6 +267,18 @@ def port_closed_soon(tape: Any) -> None:
     exited(tape)
 
 
+def hook_closes_port(tape: Any) -> None:
+    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, exe="/bin/web", argv=["web"])
+    tape.accepted(10)
+    tape.observed(10)
+    tape.killing(10)
+    tape.endpoint()
+    tape.hook(0.005, 3.0)
+    tape.add(0.3, "kubelet", k.LISTENER_CLOSED_IN_HOOK, "app", address="", port=8080, seconds=0.295, notBefore=0.2)
+    tape.stop(3.01, 7)
+    exited(tape, 3.1)
+
+
 def requests_cut(tape: Any) -> None:
     begin(tape)
     at_stop(tape, 3, PORT)

@@ -22,4 +22,4 @@ export type Verdict = "nothing lost" | "requests lost" | "inconclusive";
 export type Load = "fresh" | "keep-alive" | "slow" | "tcp" | "stream" | "websocket" | "http2";
 
 /** lost.causeId of rollout-v1. */
-export type CauseId = "lateEndpoint" | "cutOff" | "neverRead" | "requestKilled" | "connectionsOpenAtKill" | "staleConnection" | "notListeningYet" | "notServingYet" | "unreadyPodsPublished" | "crashedUnderLoad" | "restartedUnderLoad" | "connectionLimitCuts" | "noEndpoint" | "serverError" | "unexplained" | "notSeen";
+export type CauseId = "lateEndpoint" | "hookClosesListener" | "cutOff" | "neverRead" | "requestKilled" | "connectionsOpenAtKill" | "staleConnection" | "notListeningYet" | "notServingYet" | "unreadyPodsPublished" | "crashedUnderLoad" | "restartedUnderLoad" | "connectionLimitCuts" | "noEndpoint" | "serverError" | "unexplained" | "notSeen";

@@ -15,6 +15,7 @@ from lastcall.cli.output import checked_output, output_options, stdout_console, 
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option, show_json
 from lastcall.cli.terminal import say
 from lastcall.endings import Ending, find_ending, is_ongoing, known_endings, outcome_words
+from lastcall.kube.api import PODS
 from lastcall.kube.cluster import ControlClient
 from lastcall.records.record import Record
 from lastcall.world.clock import RealClock
@@ -60,7 +61,7 @@ def story(
     SIGKILLed, a preStop hook failed, or a container crashed or was restarted by a probe, 1 how it ended is not known.
     A Pod that is still ending counts as graceful.
     """
-    format_ = checked_output(output, output_file)
+    format_, pod = checked_output(output, output_file), _pod_name(pod)
     client = ControlClient(cluster)
     with cluster_errors():
         version = str(client.status().get("kubernetesVersion") or "")
@@ -94,6 +95,16 @@ def story(
         cluster=cluster,
     )
     raise SystemExit(status)
+
+
+def _pod_name(text: str | None) -> str | None:
+    """Return NAME of `NAME` and of kubectl's `pod/NAME`. Raises click.UsageError for another kind."""
+    if text is None or "/" not in text:
+        return text
+    kind, _, name = text.partition("/")
+    if kind.lower() not in (PODS.plural, PODS.singular, *PODS.short_names) or not name or "/" in name:
+        raise click.UsageError(f"POD {text!r} is not the name of a Pod: write NAME or pod/NAME, its namespace with -n")
+    return name
 
 
 def _follow(

@@ -26,6 +26,7 @@ from .still_there import is_held as is_held
 from .still_there import kinds_left as kinds_left
 from .still_there import wait_of as wait_of
 from .story import OVERRUN_SECONDS as OVERRUN_SECONDS
+from .story import PAUSE_SECONDS as PAUSE_SECONDS
 from .story import Budget as Budget
 from .story import Change as Change
 from .story import ContainerEnding as ContainerEnding

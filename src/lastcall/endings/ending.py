@@ -20,6 +20,7 @@ from lastcall.endings.findings.rules import find_causes
 from lastcall.endings.outcome import PROBES, Runs, decide_outcome
 from lastcall.endings.picture.spans import decide_spans
 from lastcall.endings.story import (
+    PAUSE_SECONDS,
     ContainerEnding,
     Ending,
     EndpointTransition,
@@ -42,10 +43,15 @@ _ZERO_KINDS = (kinds.DELETE_ACCEPTED, kinds.DELETE_SENT, kinds.TERMINATION_OBSER
 
 
 def build_endings(
-    records: Iterable[Record], pods: Sequence[PodFacts], *, kubernetes_version: str, now_ns: int = 0
+    records: Iterable[Record],
+    pods: Sequence[PodFacts],
+    *,
+    kubernetes_version: str,
+    now_ns: int = 0,
+    pause_seconds: int = PAUSE_SECONDS,
 ) -> list[Ending]:
     """Return one story for each of `pods`, in their order. `now_ns` of the monotonic clock, for what is still under
-    way."""
+    way. `pause_seconds` is what advice to wait in a preStop hook says."""
     ordered = sorted(records, key=by_time)
     causes = join_causes(ordered)
     deaths = [record for record in ordered if record.kind in (kinds.PROCESS_DIED, kinds.PROCESS_RESTARTED)]
@@ -56,7 +62,8 @@ def build_endings(
             own[record.pod_uid].append(record)
     addresses = pods_by_address(ordered)
     endings = [
-        build_ending(pod, own[pod.uid], deaths, causes, kubernetes_version, by_id, now_ns, addresses) for pod in pods
+        build_ending(pod, own[pod.uid], deaths, causes, kubernetes_version, by_id, now_ns, addresses, pause_seconds)
+        for pod in pods
     ]
     return with_overlap_findings(endings, ordered)
 
@@ -70,6 +77,7 @@ def build_ending(
     by_id: Mapping[str, Record],
     now_ns: int = 0,
     addresses: Mapping[str, str] = MappingProxyType({}),
+    pause_seconds: int = PAUSE_SECONDS,
 ) -> Ending:
     """The story of one Pod. `records` are the Pod's own, sorted by time; `deaths` report the cluster's processes,
     and of those that were started again; `by_id` has all records, those about its owners too; `addresses` are those of
@@ -116,14 +124,11 @@ def build_ending(
         gone=gone,
         decided_by=decided_by,
         addresses=addresses,
+        pause_seconds=pause_seconds,
         overhead=decide_overhead(gone, budget, containers) if accepted else None,
         until=max([(now_ns - zero_ns) / 1e9 if now_ns else 0.0, *(entry.at for entry in entries[-1:])]),
     )
-    ending = replace(
-        ending,
-        spans=decide_spans(containers, endpoints, entries, gone),
-        not_known=_not_known(ending),
-    )
+    ending = replace(ending, spans=decide_spans(containers, endpoints, entries, gone), not_known=_not_known(ending))
     answer = find_causes(ending, kubernetes_version)
     return replace(ending, findings=answer.findings, not_known=(*ending.not_known, *answer.not_known))
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from lastcall.endings.node_facts import ChildEnd, FirstReaction, PodListener, ProcessesLeft, Sockets
+from lastcall.endings.node_facts import ChildEnd, FirstReaction, ListenerClosed, PodListener, ProcessesLeft, Sockets
 from lastcall.records.definitions.parts import ContainerKind
 from lastcall.records.json_shape import HIDDEN, key, rfc3339
 from lastcall.records.record import Facts, Record
@@ -133,6 +133,8 @@ class PreStop:
     output: str = field(default="", metadata=key(null=True))
     started_at: float | None = field(default=None, metadata=HIDDEN)
     finished_at: float | None = field(default=None, metadata=HIDDEN)
+    closed: tuple[ListenerClosed, ...] = field(default=(), metadata=HIDDEN)
+    """The ports that the program closed while it ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,6 +410,10 @@ class DecidedBy:
     source_ips: tuple[str, ...] = field(default=(), metadata=key("sourceIPs"))
 
 
+PAUSE_SECONDS = 5
+"""How long a preStop hook is to wait, where nobody has measured how late others learn of a deletion."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """The story of one Pod's end.
@@ -441,3 +447,5 @@ class Ending:
     decided_by: DecidedBy | None = None
     addresses: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=HIDDEN)
     """Address → Pod (`namespace/name`), of those that its connections led to and that are known."""
+    pause_seconds: int = field(default=PAUSE_SECONDS, metadata=HIDDEN)
+    """What advice to wait in a preStop hook says: what was measured, where it was."""

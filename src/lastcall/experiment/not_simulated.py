@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 
 from lastcall.endings import fix, said
 from lastcall.experiment.reasons.why_not_ready import unschedulable_message, without_preemption_note
-from lastcall.kube.api import PODS, SECRETS, SERVED, Object, name_of, namespace_of
+from lastcall.kube.api import (
+    PODS,
+    SECRETS,
+    SERVED,
+    FeatureGates,
+    Object,
+    dropped_fields,
+    name_of,
+    namespace_of,
+    since_minor,
+)
 from lastcall.manifests import OWNERS, Manifest
 from lastcall.records import kinds
 from lastcall.records.record import Record
@@ -66,6 +76,19 @@ def of_manifests(manifests: Sequence[Manifest]) -> Iterator[Note]:
             if (namespace_of(each.obj), name) not in there:
                 what = f"{each.resource.kind} {name_of(each.obj)}"
                 yield Note("pullSecretMissing", name, said("pullSecretMissing", name=name, what=what))
+
+
+def of_dropped(manifests: Sequence[Manifest], gates: FeatureGates) -> Iterator[Note]:
+    """Yield a note for each field that was sent and is not in the stored object, because of a gate or the version."""
+    for each in manifests:
+        what = f"{each.resource.kind} {name_of(each.obj)}"
+        for path, gate in dropped_fields(each.resource, each.obj, gates).items():
+            since = since_minor(gate)
+            known = since is not None and gates.minor >= since
+            facts = {"version": gates.version, "path": path, "what": what, "gate": gate, "since": since}
+            advice = fix("fieldDropped", "unknown" if since is None else "gate" if known else "version", **facts)
+            text = said("fieldDropped", "gate" if known else "version", **facts)
+            yield Note("fieldDropped", what, f"{text} fix: {advice}")
 
 
 def of_images(records: Iterable[Record]) -> Iterator[Note]:

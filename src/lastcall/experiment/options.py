@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from lastcall.kube.api import FeatureGates
 from lastcall.kube.cluster import ClusterOptions, PropagationPlan
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ class ExperimentOptions:
     @property
     def kubernetes_version(self) -> str:
         return self.cluster.kubernetes_version
+
+    @property
+    def gates(self) -> FeatureGates:
+        """Return the feature gates of a cluster of our own."""
+        return FeatureGates(self.kubernetes_version, self.cluster.feature_gates)
 
     @property
     def propagation(self) -> PropagationPlan:

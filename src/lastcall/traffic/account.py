@@ -17,7 +17,7 @@ from lastcall.traffic.connection_use import Limit
 from lastcall.traffic.lives import PodLife, by_address, led_to
 from lastcall.traffic.lost_request import NO_POD, KnownPods, LostRequest, explain
 from lastcall.traffic.moments import SKEW_SECONDS, first_of, is_over
-from lastcall.traffic.outcome import TIMEOUTS, Kind, Moved, Outcome, never_connected
+from lastcall.traffic.outcome import HELD_UP_SECONDS, TIMEOUTS, Kind, Moved, Outcome, never_connected
 from lastcall.traffic.printed import Printed, answered_unseen
 from lastcall.traffic.shares import (
     Balance,
@@ -69,6 +69,8 @@ class Account:
     balance: tuple[Balance, ...] = ()
     balance_after: tuple[Balance, ...] = ()
     never_answered: tuple[NeverAnswered, ...] = ()
+    held_up: int = 0
+    """How many of the requests that count, or are control, were sent so late that the client was too busy to be one."""
     not_followed: bool = False
     """Seen from outside of the cluster: which Pod a good answer came from, and all that was printed, is not known."""
 
@@ -143,6 +145,7 @@ def account(
         pods=pod_shares(counted, lost, addresses),
         balance=balance(control, lives, addresses, disrupted),
         balance_after=balance_after(counted, lives, addresses),
+        held_up=sum(each.sent - each.planned >= HELD_UP_SECONDS for each in (*counted, *control)),
         never_answered=never_answered([*control, *counted], control, lost),
     )
 

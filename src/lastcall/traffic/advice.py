@@ -47,6 +47,11 @@ class Judgement:
         """Return all that a manifest can do, as one; {} when it can do nothing."""
         return merged(each.patch for each in self.advice)
 
+    @property
+    def pause(self) -> int:
+        """Return the seconds that a preStop hook is to wait, 0 where none has to."""
+        return max((each.pause for each in self.advice), default=0)
+
 
 def judge(
     account: Account,
@@ -67,6 +72,8 @@ def judge(
     never = joined(map(_never_answered, account.never_answered), "; ")
     if never and not account.control_lost:
         return Judgement("inconclusive", never, ())
+    if (account.lost or account.control_lost) and (busy := _too_busy(account)):
+        return Judgement("inconclusive", busy, ())
     early = _too_early(account, owner, port, path)
     explained = early is not None and early.saves == account.control_lost
     by_limit = early is not None and early.id == "connectionLimitCuts"
@@ -91,7 +98,7 @@ def judge(
         none = tell("none of $total requests was lost ($share)", total=account.total, share=share)
         return Judgement("nothing lost", none, ())
     causes = account.causes
-    most, count = causes[0]
+    most, _ = causes[0]
     advice = tuple(
         checked(each, owner) for each in _advice(account, lives, owner, port, sleep_hooks, longest_lag, disrupt, path)
     )
@@ -103,12 +110,28 @@ def judge(
         tell("$lost of $total requests was lost ($share)", **facts)
         if lost == 1
         else tell("$lost of $total requests were lost ($share)", **facts),
-        tell("it was $cause", cause=WHY[most]) if lost == 1 else _of_them(WHY[most], count, lost),
+        tell("it was $cause", cause=WHY[most])
+        if lost == 1
+        else joined([_of_them(WHY[cause], count, lost) for cause, count in causes[:_MOST_NAMED]], ", "),
     ]
     if early is not None:
         parts.append(tell("$count more were before the disruption, when the Pods were started", count=early.saves))
     sentence = joined([*parts, unmeasured], "; ")
     return Judgement("requests lost", with_advice(sentence, advice[0].sentence) if advice else sentence, advice)
+
+
+def _too_busy(account: Account) -> str:
+    """Say that most requests came so late, or were measured so badly, that the others show nothing; "" for enough."""
+    missed = account.held_up + len(account.unmeasured) + len(account.without_outcome)
+    planned = account.total + account.control_total + len(account.unmeasured) + len(account.without_outcome)
+    if missed * 2 <= planned:
+        return ""
+    return tell(
+        "this machine was too busy: $missed of $planned requests could not be sent when they were due, or not be "
+        "measured, so that the others show nothing: try a lower --load, or a machine that is less busy",
+        missed=missed,
+        planned=planned,
+    )
 
 
 def _of_them(why: str, count: int, lost: int) -> str:
@@ -209,6 +232,8 @@ def _advice(
         found.append(_drain(cut, lives, owner, port, sleep_hooks, longest_lag))
     if found and found[0].id == "lateEndpoint" and counts["never read"] > counts["late endpoint"] + counts["cut off"]:
         found[0] = replace(found[0], id=CAUSE_IDS["never read"])  # named after what it saves most of
+    if quits := counts["closed by its hook"]:
+        found.append(_wait_before_quit(quits, lives, owner, port, sleep_hooks, longest_lag))
     found += [_goodbye(cause, kind, count) for (cause, kind), count in goodbyes.most_common()]
     for cause, count in counts.most_common():
         if cause == "killed":
@@ -355,26 +380,68 @@ def _sleep_before_stop(
     sleep_hooks: bool,
     longest_lag: float,
 ) -> Advice:
-    lag = max((life.routing_lag or 0.0 for life in _replaced(lives) or lives), default=0.0)
-    seconds = max(1, math.ceil(max(lag, longest_lag) + SPARE_SECONDS))
-    spec, grace = owner["spec"]["template"]["spec"], grace_of(owner)
+    lag, seconds = _lag(lives), _pause_seconds(lives, longest_lag)
+    spec = _pod_spec(owner)
     hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in _in_a_hurry(spec, seconds)}
-    drain = _longest_drain(lives)
-    took = max((life.term.since(life.hook) for life in lives if life.term and life.hook), default=0.0)
-    kept = took if any(hook.keeps for hook in hooks.values()) else 0.0
-    needed = math.ceil(seconds + kept + drain + SPARE_SECONDS)
-    more = _and_grace(needed) if grace < needed else ""
-    later = tell(" (it may be $seconds s)", seconds=f"{longest_lag:.3g}") if longest_lag > lag else ""
-    facts = {"grace": more, "lag": f"{lag:.2f}", "later": later}
+    kept = _longest_hook(lives) if any(hook.keeps for hook in hooks.values()) else 0.0
+    needed = math.ceil(seconds + kept + _longest_drain(lives) + SPARE_SECONDS)
+    facts = _told_pause(owner, needed, lag, longest_lag)
     if why := next((hook.why_not for hook in hooks.values() if hook.why_not), ""):
-        return Advice("lateEndpoint", fix("lateEndpoint", "hookThere", seconds=seconds, why=why, **facts), count)
+        sentence = fix("lateEndpoint", "hookThere", seconds=seconds, why=why, **facts)
+        return Advice("lateEndpoint", sentence, count, pause=seconds)
     facts |= {"hook": next(iter(hooks.values())).text, "them": tell("it") if count == 1 else tell("them"), "on": ""}
     misplaced, name = "", container_behind(spec, port)["name"]
     if name in hooks and (others := _hooks_of_others(spec, name)):
         misplaced = fix("lateEndpoint", "hookElsewhere", others=joined(others, " and "), name=name, port=port)
         facts |= {"hook": hooks[name].text, "on": tell(" on $container", container=name)}
     sentence = joined([misplaced, fix("lateEndpoint", **facts)], "")
-    return Advice("lateEndpoint", sentence, count, _hooks_patch(owner, hooks, needed))
+    return Advice("lateEndpoint", sentence, count, _hooks_patch(owner, hooks, needed), pause=seconds)
+
+
+def _wait_before_quit(
+    count: int,
+    lives: Sequence[PodLife],
+    owner: dict[str, Any],
+    port: int | str,
+    sleep_hooks: bool,
+    longest_lag: float,
+) -> Advice:
+    """The hooks that made a program stop listening do so later: what else they do, and how long, stays."""
+    id_, seconds, spec = CAUSE_IDS["closed by its hook"], _pause_seconds(lives, longest_lag), _pod_spec(owner)
+    those = [each for each in declared_serving(spec) if own_sleep(each) is None] or [container_behind(spec, port)]
+    hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in those}
+    needed = math.ceil(seconds + _longest_hook(lives) + _longest_drain(lives) + SPARE_SECONDS)
+    facts = {**_told_pause(owner, needed, _lag(lives), longest_lag), "name": joined(hooks, " and ")}
+    if any(hook.why_not for hook in hooks.values()):
+        sentence = fix(id_, "notShell", seconds=seconds, **facts)
+        return Advice(id_, sentence, count, program="fixHook", pause=seconds)
+    facts |= {"hook": next(iter(hooks.values())).text, "them": tell("it") if count == 1 else tell("them")}
+    return Advice(id_, fix(id_, "request", **facts), count, _hooks_patch(owner, hooks, needed), pause=seconds)
+
+
+def _pod_spec(owner: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = owner["spec"]["template"]["spec"]
+    return found
+
+
+def _lag(lives: Sequence[PodLife]) -> float:
+    """How late the last sender learned of a Pod's end, in seconds after its DELETE."""
+    return max((life.routing_lag or 0.0 for life in _replaced(lives) or lives), default=0.0)
+
+
+def _pause_seconds(lives: Sequence[PodLife], longest_lag: float) -> int:
+    return max(1, math.ceil(max(_lag(lives), longest_lag) + SPARE_SECONDS))
+
+
+def _longest_hook(lives: Sequence[PodLife]) -> float:
+    """From the begin of a Pod's hook to its stop signal, in seconds."""
+    return max((life.term.since(life.hook) for life in lives if life.term and life.hook), default=0.0)
+
+
+def _told_pause(owner: dict[str, Any], needed: int, lag: float, longest_lag: float) -> dict[str, str]:
+    """What a sentence says beside the hook: the grace period that it needs, and the lag."""
+    later = tell(" (it may be $seconds s)", seconds=f"{longest_lag:.3g}") if longest_lag > lag else ""
+    return {"grace": _and_grace(needed) if grace_of(owner) < needed else "", "lag": f"{lag:.2f}", "later": later}
 
 
 def _and_grace(seconds: int) -> str:

@@ -19,6 +19,7 @@ from lastcall.traffic.printed import Seen
 
 Cause = Literal[
     "late endpoint",
+    "closed by its hook",
     "cut off",
     "never read",
     "killed",
@@ -38,6 +39,7 @@ Cause = Literal[
 
 CAUSE_IDS: Mapping[Cause, str] = {
     "late endpoint": "lateEndpoint",
+    "closed by its hook": "hookClosesListener",
     "cut off": "cutOff",
     "never read": "neverRead",
     "killed": "requestKilled",
@@ -56,7 +58,7 @@ CAUSE_IDS: Mapping[Cause, str] = {
 }
 """Cause of a lost request → its id in the catalogue."""
 
-_VARIANTS: Mapping[str, str] = {"connectionsOpenAtKill": "request"}
+_VARIANTS: Mapping[str, str] = {"connectionsOpenAtKill": "request", "hookClosesListener": "request"}
 """Where the catalogue says it of a container, too."""
 WHY: Mapping[Cause, str] = {cause: said(id_, _VARIANTS.get(id_, "")) for cause, id_ in CAUSE_IDS.items()}
 
@@ -228,6 +230,11 @@ def its_pod_lived_on(loss: Loss) -> bool:
     return not is_over(life.signalled, loss.outcome.finished + SKEW_SECONDS)
 
 
+def its_hook_had_closed_its_port(loss: Loss) -> bool:
+    """Before any stop signal; it may live on, and answers nobody new."""
+    return loss.life is not None and is_over(loss.life.quit, loss.outcome.finished + SKEW_SECONDS)
+
+
 def was_sent_after_the_exit(loss: Loss) -> bool:
     return loss.life is not None and is_over(loss.life.exited, loss.outcome.sent)
 
@@ -286,11 +293,14 @@ CAUSES: tuple[Row, ...] = (
     # its Pod did not take the connection
     Row("unexplained", (timed_out_connecting, its_pod_listened)),
     Row("no endpoint", (reached_no_pod, its_pod_was_deleted, nobody_else_listened)),
+    Row("closed by its hook", (reached_no_pod, its_pod_was_deleted, its_hook_had_closed_its_port)),
     Row("late endpoint", (reached_no_pod, its_pod_was_deleted)),
     Row("not ready yet", (reached_no_pod, its_pod_was_published_unready)),
     Row("not listening yet", (reached_no_pod,)),
     # its Pod took the connection, and ended
     Row("cut at a limit", (its_pod_lived_on, was_cut_at_a_limit)),
+    Row("stale connection", (its_pod_lived_on, its_hook_had_closed_its_port, shares_its_connection, got_no_byte)),
+    Row("closed by its hook", (its_pod_lived_on, its_hook_had_closed_its_port, got_no_byte)),
     Row("unexplained", (its_pod_lived_on,)),
     Row("stale connection", (was_sent_after_the_exit, came_on_an_old_connection)),
     Row("no endpoint", (was_sent_after_the_exit, nobody_else_listened)),

@@ -51,13 +51,9 @@ def waiting_hook(container: dict[str, Any], seconds: int, *, sleep_hooks: bool =
         if not seconds:
             return WaitingHook("no preStop hook", None)
         if sleep_hooks:
-            return WaitingHook(
-                f"sleep: {{seconds: {seconds}}}", {"$retainKeys": ["sleep"], "sleep": {"seconds": seconds}}
-            )
-        command = ["sleep", str(seconds)]
-        return WaitingHook(
-            f'exec: {{command: [sleep, "{seconds}"]}}', {"$retainKeys": ["exec"], "exec": {"command": command}}
-        )
+            return WaitingHook(f"sleep: {{seconds: {seconds}}}", _instead(container, {"sleep": {"seconds": seconds}}))
+        handler = {"exec": {"command": ["sleep", str(seconds)]}}
+        return WaitingHook(f'exec: {{command: [sleep, "{seconds}"]}}', _instead(container, handler))
     hook = _hook(container)
     command, script = _command(hook), _script(_command(hook))
     if script is None:
@@ -72,6 +68,12 @@ def waiting_hook(container: dict[str, Any], seconds: int, *, sleep_hooks: bool =
         {"exec": {"command": [*command[:2], waits, *command[3:]]}},
         keeps=True,
     )
+
+
+def _instead(container: dict[str, Any], handler: dict[str, Any]) -> dict[str, Any]:
+    """A patch that leaves this handler alone: a merge would keep one of another kind beside it."""
+    others = set(_hook(container)) - set(handler)
+    return {"$retainKeys": list(handler), **handler} if others else handler
 
 
 def keeps_hook(before: dict[str, Any], after: dict[str, Any]) -> bool:

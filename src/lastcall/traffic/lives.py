@@ -91,6 +91,8 @@ class PodLife:
     """Nodes whose rules have named it."""
     behind: dict[str, Moment] = field(default_factory=dict)
     """Containers that requests do not go to, and that listened: when each closed its port, or exited."""
+    container: str = ""
+    """Of several containers the one that requests go to; "" where it is not known, or the only one."""
     records: list[Record] = field(default_factory=list)
 
     def corners(self) -> "Iterator[PodLife]":
@@ -138,6 +140,14 @@ class PodLife:
     def signalled(self) -> Moment | None:
         """Return the moment from which it may have had its stop signal."""
         return self.term if self.term is None else first_of(self.stop, self.term)
+
+    @property
+    def quit(self) -> Moment | None:
+        """Return when it closed its port while its preStop hook ran; None where it did not."""
+        closed, signalled = self.listener_closed, self.signalled
+        if self.hook is None or closed is None:
+            return None
+        return closed if signalled is None or closed.latest < signalled.earliest else None
 
     @property
     def deaf(self) -> Moment | None:

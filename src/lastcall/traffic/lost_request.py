@@ -34,6 +34,8 @@ class LostRequest:
     message: Seen = "unknown"
     not_known: str = ""
     """Why its cause is not known, for one that was "not seen"."""
+    container: str = ""
+    """Of several containers of its Pod the one that it went to, "" where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,4 +130,5 @@ def explain(outcome: Outcome, pods: KnownPods, printed: Printed, disrupted: floa
         between=loss.life.between(at) if loss.life is not None else ("", ""),
         seen=seen,
         message=printed.of_message(outcome),
+        container=loss.life.container if loss.life is not None else "",
     )

@@ -15,7 +15,8 @@ SPARE_SECONDS = 1.0
 class Advice:
     """`patch` is a strategic merge patch for the owner of the Pods, {} when no manifest can help. `saves` is how many
     of the lost requests it is for, `id` their cause in the catalogue. `program` is what only the
-    program can change. `refused`: why what was meant is not a patch for this owner."""
+    program can change. `refused`: why what was meant is not a patch for this owner. `pause`: the seconds that it lets
+    a preStop hook wait, 0 for none."""
 
     id: str
     sentence: str
@@ -23,6 +24,7 @@ class Advice:
     patch: dict[str, Any] = field(default_factory=dict)
     program: ProgramChange | None = None
     refused: str = ""
+    pause: int = 0
 
 
 def grace_of(owner: dict[str, Any]) -> int:

@@ -32,6 +32,7 @@ _OF_A_RUN = frozenset(
         kinds.STOP_REQUESTED,
         kinds.SIGNAL_SENT,
         kinds.LISTENER_CLOSED,
+        kinds.LISTENER_CLOSED_IN_HOOK,
         kinds.SOCKETS_AT_STOP,
         kinds.SOCKETS_AT_EXIT,
         kinds.PROCESS_EXITED,
@@ -54,8 +55,8 @@ _OF_A_POD = frozenset(
 def pod_lives(records: Iterable[Record], port: int | None = None, declared: Collection[str] = ()) -> list[PodLife]:
     """Return the life of every Pod that the records report, in order of appearance.
 
-    Requests go to the containers that were `declared` to have the port, else to those seen to listen on `port`; else
-    to any of them."""
+    Requests go to the containers that were seen to listen on `port`, else to those that were `declared` to have it;
+    else to any of them."""
     ordered = sorted(records, key=by_time)
     own: dict[str, list[Record]] = {}
     orphans: list[Entry] = []
@@ -81,6 +82,7 @@ def _life(
     runs = dict(_runs(uid, life.records, orphans))
     names = _serving(runs, port, declared)
     _note_ends(life, [runs[name] for name in names], port)
+    life.container = names[0] if len(names) == 1 < len(runs) else ""
     life.behind = _stopped_behind({name: those[-1] for name, those in runs.items() if name not in names})
     return life
 
@@ -100,25 +102,31 @@ def _runs(uid: str, records: Sequence[Record], orphans: Sequence[Entry]) -> Iter
 
 
 def _serving(runs: Mapping[str, Runs], port: int | None, declared: Collection[str]) -> list[str]:
-    """The containers that were `declared` to have the port, else those seen to listen on it, else all."""
+    """The containers that were seen to listen on the port, else those `declared` to have it, else all."""
     listened = [name for name, those in runs.items() if any(port in _ports(run) for run in those)]
-    return [name for name in runs if name in declared] or listened or list(runs)
+    return listened or [name for name in runs if name in declared] or list(runs)
 
 
 def _ports(run: ContainerEnding) -> set[int]:
     """The ports on which it was seen to listen."""
     sockets = run.seen.sockets
+    in_hook = {each.port for each in run.hook.closed} if run.hook is not None else set()
     if sockets is None:
-        return set()
+        return in_hook
     last = sockets.at_exit.listeners if sockets.at_exit is not None else ()
-    return {each.port for each in (*sockets.listeners, *last)} | {each.port for each in sockets.closed}
+    own = {each.port for each in (*sockets.listeners, *last)}
+    return in_hook | own | {each.port for each in sockets.closed}
 
 
 def _stopped_listening(run: ContainerEnding, port: int | None) -> float | None:
-    """When it closed `port`; any, where it was not seen to listen on that."""
-    closed = run.seen.sockets.closed if run.seen.sockets is not None else ()
-    those = [each.at for each in closed if each.port == port or port not in _ports(run)]
-    return min(those, default=None)
+    """When it closed `port`; any, where it was not seen to listen on that.
+
+    What closed while its preStop hook ran may have done so at the look before: what was refused since then says so.
+    """
+    known = _ports(run)
+    in_hook = [(each.port, each.not_before) for each in run.hook.closed] if run.hook is not None else []
+    closed = [(each.port, each.at) for each in run.seen.sockets.closed] if run.seen.sockets is not None else []
+    return min((at for each, at in (*in_hook, *closed) if each == port or port not in known), default=None)
 
 
 def _stopped_behind(last: Mapping[str, ContainerEnding]) -> dict[str, Moment]:

@@ -121,6 +121,25 @@ def _reraise(error):
     raise error
 
 
+@pytest.mark.parametrize("word", ["pod", "pods", "po", "Pod"])
+def test_a_pod_may_be_named_as_kubectl_names_it(tell, word):
+    assert tell(f"{word}/web") == tell("web")
+
+
+@pytest.mark.parametrize("word", ["deployment/web", "default/web", "pod/", "pod/web/app"])
+def test_what_is_no_pod_is_refused_with_what_to_write(tell, word):
+    status, _, error = tell(word)
+    assert status == 2 and repr(word) in error and "write NAME or pod/NAME" in error
+
+
+@pytest.mark.parametrize(("there", "meant"), [(["ci"], "ci"), (["ci", "dev"], "lastcall"), ([], "lastcall")])
+def test_without_a_name_the_only_cluster_is_meant(tell, monkeypatch, there, meant):
+    monkeypatch.setattr("lastcall.cli.staying.clusters.names", lambda: there)
+    status, _, error = tell("web")
+    assert (status, error) == ((3, "") if meant == "lastcall" else (1, error))
+    assert meant == "lastcall" or "no cluster named 'ci' is running" in error
+
+
 def test_the_latest_of_several_pods_of_one_name_is_told(tell):
     status, out, _ = tell("web")
     assert status == 3

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
-from lastcall.experiment.not_simulated import of_images, of_load, of_manifests
+import pytest
+
+from lastcall.experiment.not_simulated import of_dropped, of_images, of_load, of_manifests
+from lastcall.kube.api import FeatureGates
 from lastcall.manifests.read import load_manifests
 from lastcall.records import kinds
 from lastcall.records.record import Record
@@ -81,3 +84,33 @@ def test_a_generator_that_was_late_says_so_and_one_that_was_not_does_not() -> No
     (note,) = of_load([sent(0.001)] * 95 + [sent(0.29)] * 5)
     assert "5 % of the requests were sent 50 ms or more too late, the latest 290 ms" in note.text
     assert not list(of_load([sent(0.001)] * 999 + [sent(0.29)])) and not list(of_load([]))
+
+
+STOPS = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers: [{name: app, image: app, lifecycle: {stopSignal: SIGQUIT}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("gates", "said"),
+    [
+        (FeatureGates("1.36"), "--feature-gates ContainerStopSignals=true switches it on here"),
+        (FeatureGates("1.27"), "use Kubernetes 1.33 or newer"),
+        (FeatureGates("1.36", {"ContainerStopSignals": True}), ""),
+    ],
+)
+def test_a_field_that_the_api_server_leaves_out_is_said_with_the_way_out(
+    tmp_path: Path, gates: FeatureGates, said: str
+) -> None:
+    (tmp_path / "m.yaml").write_text(STOPS)
+    notes = list(of_dropped(load_manifests((str(tmp_path / "m.yaml"),)), gates))
+    if not said:
+        assert notes == []
+        return
+    (note,) = notes
+    assert (note.id, note.what) == ("fieldDropped", "Pod web")
+    assert "drops spec.containers[0].lifecycle.stopSignal of Pod web" in note.text and said in note.text

@@ -157,6 +157,7 @@ CASES = (
     Case("invalidValue", (changed(WEB, "spec.template.metadata.labels", {"app": "other"}),), ("labels",)),
     Case("invalidValue", (in_container(WEB, "lifecycle.preStop.sleep.seconds", 90),), ("sleep",)),
     Case("duplicateObject", (WEB, deployment()), ("metadata", "name")),
+    Case("fieldDropped", (in_container(WEB, "lifecycle", {"stopSignal": "SIGQUIT"}),)),
     Case("apiWarning", (in_pod(WEB, "nodeSelector", {"beta.kubernetes.io/os": "linux"}),)),
     # what a namespace allows
     Case("podSecurityRefuses", (RESTRICTED, WEB), ("template", "spec")),

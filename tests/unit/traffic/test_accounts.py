@@ -341,7 +341,7 @@ def test_the_advised_sleep_takes_the_place_of_another_hook_and_fits_into_the_gra
     ],
 )  # fmt: skip
 def test_the_advice_follows_the_cause(outcome: Outcome, pod: PodLife, words: str, path: str) -> None:
-    late = Outcome(**{**{slot: getattr(outcome, slot) for slot in Outcome.__slots__}, "planned": 6.0})
+    late = replace(outcome, planned=max(6.0, outcome.planned))
     found = judged(late, pod=pod)
     assert words in found.advice[0].sentence and path in found.advice[0].patch["spec"]["template"]["spec"]
 
@@ -445,6 +445,24 @@ def test_a_connect_that_a_listening_pod_did_not_answer_is_not_laid_to_its_end_ho
     assert lost.cause == "unexplained"
     found = account([request(10.5, 13.5, "connect timeout", held_up=2.5)], [sleeping], [], 5.0)
     assert (found.lost, len(found.unmeasured)) == ((), 1)
+
+
+@pytest.mark.parametrize(("late", "verdict"), [(3, "inconclusive"), (2, "requests lost")])
+def test_losses_of_a_client_that_could_not_send_most_of_its_requests_show_nothing(late: int, verdict: str) -> None:
+    lost = request(12.5, lost="refused")
+    others = [replace(request(13, 13.1, id=2 + n), planned=12.4 if n < late else 13.0) for n in range(4)]
+    pods = [life(unrouted=14.0)]
+    told = judge(account([lost, *others], pods, [], 5.0), pods, deployment(), 8080)
+    assert told.verdict == verdict
+    assert ("3 of 5 requests could not be sent when they were due" in told.sentence) is (verdict == "inconclusive")
+
+
+def test_a_verdict_names_every_cause() -> None:
+    outcomes = [request(12.5, lost="refused"), request(12.6, lost="refused", id=2), request(14, 15, "truncated", id=3)]
+    pods = [life(unrouted=14.0)]
+    told = judge(account(outcomes, pods, [], 5.0), pods, deployment(), 8080)
+    assert "2 of them sent to a Pod that no longer listened" in told.sentence
+    assert ", 1 of them in flight when the container exited" in told.sentence
 
 
 def test_real_losses_stay_losses_beside_what_was_not_measured() -> None:

@@ -121,6 +121,43 @@ def test_a_hook_that_waits_does_what_it_did_before(
     assert str(patched(owner, judgement)["containers"][0]["lifecycle"]["preStop"]) == text
 
 
+def test_a_patch_drops_other_handlers_only_where_there_are_some() -> None:
+    sleeping = {"lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}
+    running = {"lifecycle": {"preStop": {"exec": {"command": ["sleep", "1"]}}}}
+    for container, needed in (({}, False), (sleeping, False), (running, True)):
+        patch = too_late(deployment(container)).patch["spec"]["template"]["spec"]["containers"][0]
+        assert ("$retainKeys" in patch["lifecycle"]["preStop"]) is needed
+
+
+QUIT = {"exec": {"command": [*SH, "wget -qO- localhost:8080/quit; sleep 1"]}}
+
+
+def quits(hook: dict[str, Any]) -> Judgement:
+    """A Pod that is deleted at 10, whose hook makes it stop listening at 10.1, and that is routed to until 12."""
+    ending = pod_life(
+        "e", **POD, ready=0.5, routed=1.0, deleted=10.0, hook=10.0, listener_closed=10.1, term=11.0, exited=11.1,
+        unrouted=12.0,
+    )  # fmt: skip
+    found = account([good(1, 9.0), lost(2, 10.5), lost(3, 11.5)], [ending], [], 5.0)
+    assert [each.cause for each in found.lost] == ["closed by its hook"] * 2
+    return judge(found, [ending], deployment({"lifecycle": {"preStop": hook}}), 8080)
+
+
+def test_a_hook_that_tells_the_program_to_quit_waits_before_it_does() -> None:
+    judgement = quits(QUIT)
+    (advice,) = judgement.advice
+    assert (advice.id, advice.saves, judgement.pause) == ("hookClosesListener", 2, 3)
+    hook = patched(deployment({"lifecycle": {"preStop": QUIT}}), judgement)["containers"][0]["lifecycle"]["preStop"]
+    assert hook == {"exec": {"command": [*SH, "sleep 3; wget -qO- localhost:8080/quit; sleep 1"]}}
+
+
+@pytest.mark.parametrize("hook", [{"httpGet": {"path": "/quit", "port": 8080}}, {"exec": {"command": ["quit"]}}])
+def test_where_a_hook_cannot_wait_by_itself_its_author_lets_it(hook: dict[str, Any]) -> None:
+    judgement = quits(hook)
+    assert judgement.patch == {} and judgement.advice[0].program == "fixHook"
+    assert "Let it wait 3 s first" in judgement.sentence and judgement.pause == 3
+
+
 def test_a_container_that_waits_longer_already_keeps_its_hook() -> None:
     """As metrics beside the server do, where somebody wrote the hook at the wrong container."""
     owner = deployment()
@@ -250,7 +287,7 @@ def test_what_was_wrong_before_is_not_the_patchs() -> None:
 
 def test_where_hooks_cannot_sleep_the_images_sleep_is_written() -> None:
     hook = waiting_hook({"name": "app"}, 4, sleep_hooks=False)
-    assert hook.patch == {"$retainKeys": ["exec"], "exec": {"command": ["sleep", "4"]}}
+    assert hook.patch == {"exec": {"command": ["sleep", "4"]}}
 
 
 def started_slowly(after: float) -> tuple[list[Outcome], list[PodLife]]:

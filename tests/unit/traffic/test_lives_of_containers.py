@@ -53,6 +53,54 @@ def life_of(records: list[Record], port: int | None = None, declared: set[str] |
     return found
 
 
+def listening(at: float, container: str, port: int) -> Record:
+    listeners = [{"address": "0.0.0.0", "port": port, "backlog": 0}]
+    return record(
+        at, kinds.SOCKETS_AT_STOP, container, signal="SIGTERM", listeners=listeners, connections=0, scope="pod"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "declared", "container"),
+    [
+        pytest.param([("app", 8080), ("log", 9100)], set(), "app", id="who was seen to listen on the port"),
+        pytest.param(
+            [("app", 8080), ("log", 9100)], {"log"}, "app", id="what was seen counts more than what is declared"
+        ),
+        pytest.param([], {"app"}, "app", id="who declares the port"),
+        pytest.param([], set(), "", id="nothing is known"),
+    ],
+)
+def test_of_several_containers_a_lost_request_names_the_one_that_it_went_to(
+    seen: list[tuple[str, int]], declared: set[str], container: str
+) -> None:
+    records = [*created(app="container", log="container"), record(10, kinds.DELETE_ACCEPTED)]
+    records += [*run("app", 2, 10, 12), *run("log", 2, 10, 13)]
+    records += [listening(10.02, *each) for each in seen]
+    life = life_of(records, 8080, declared)
+    (found,) = account([request(12.5, 12.5, "refused")], [life], [], 5.0).lost
+    assert (found.pod, found.container) == ("web-1", container)
+
+
+def test_of_an_only_container_it_is_not_said() -> None:
+    life = life_of([*created(app="container"), *run("app", 2, 10, 12), record(10, kinds.DELETE_ACCEPTED)], 8080)
+    (found,) = account([request(12.5, 12.5, "refused")], [life], [], 5.0).lost
+    assert found.container == ""
+
+
+def test_a_port_that_closed_during_the_hook_was_closed_from_the_look_before_on() -> None:
+    of_hook = [
+        record(10, kinds.PRE_STOP_STARTED, "app", handler="exec"),
+        record(10.3, kinds.LISTENER_CLOSED_IN_HOOK, "app", address="", port=8080, seconds=0.3, notBefore=0.2),
+        record(11, kinds.PRE_STOP_FINISHED, "app", handler="exec", outcome="succeeded", seconds=1.0),
+    ]
+    found = life_of([*created(app="container"), *run("app", 2, 12, 12.5), *of_hook], 8080)
+    assert found.hook == AT(10) and found.quit is not None
+    assert found.quit.latest == pytest.approx(10.2)
+    other = life_of([*created(app="container"), *run("app", 2, 12, 12.5), *of_hook], 9090)
+    assert other.quit is not None, "it was not seen to listen on that port: any of its ports counts"
+
+
 def request(sent: float, finished: float, lost: str = "", **more: Any) -> Outcome:
     values = {"id": 1, "connection": 1, "age": 0.0, "status": 200, "served_by": "10.244.0.2", **more}
     return Outcome(kind="fresh", planned=sent, sent=sent, finished=finished, lost=lost, **values)  # type: ignore[arg-type]

@@ -34,6 +34,7 @@ CRASH = Outage(Moment.at(5.0), Moment.at(7.0))
 STOPPED = Outage(Moment.at(5.0), Moment.at(7.0), Moment.at(4.9))
 RECYCLED = ConnectionUse((4.0, 4.5, 5.0), 4.0, 6.0)
 USED, LEFT = ConnectionUse((11.0, 12.5, 13.5, 14.5), 2.0, 15.0), ConnectionUse((11.0, 12.2, 12.4), 2.0, 15.0)
+QUITS = life(hook=10.0, listener_closed=11.0)
 REFUSED, CUT = request(13, 13, "refused"), request(14, 15, "truncated")
 READY, LATER = other(ready=1.0, routed=1.0), other(ready=17.0, routed=17.0)
 
@@ -48,11 +49,16 @@ WALK: list[tuple[str, Loss, Loss]] = [
      Loss(request(8, 8, "refused"), life(outages=[STOPPED]))),
     ("unexplained", Loss(request(5, 6, "connect timeout"), life()), Loss(request(12.5, 15, "connect timeout"), life())),
     ("no endpoint", Loss(REFUSED, life(), [life(), LATER]), Loss(REFUSED, life(), [life(), READY])),
+    ("closed by its hook", Loss(request(11.5, 11.5, "refused"), QUITS), Loss(request(10.5, 10.5, "refused"), QUITS)),
     ("late endpoint", Loss(REFUSED, life()), Loss(request(9, 9, "refused"), life())),
     ("not ready yet", Loss(request(1.5, 1.5, "refused"), life(ready=2.0)), Loss(request(1.5, 1.5, "refused"), life())),
     ("not listening yet", Loss(request(1.5, 1.5, "refused"), life()), Loss(request(1.5, 1.6, "truncated"), life())),
     ("cut at a limit", Loss(request(5, 6, "truncated"), life(), use=RECYCLED, limit=Limit("requests", 3.0)),
      Loss(request(5, 6, "truncated"), life(), use=RECYCLED, limit=Limit("requests", 9.0))),
+    ("stale connection", Loss(request(11.4, 11.5, "closed before bytes", "keep-alive", age=5.0), QUITS),
+     Loss(request(10.4, 10.5, "closed before bytes", "keep-alive", age=5.0), QUITS)),
+    ("closed by its hook", Loss(request(10.9, 11.1, "reset before bytes"), QUITS),
+     Loss(request(10.9, 11.1, "reset before bytes"), life(hook=10.0))),
     ("unexplained", Loss(request(5, 6, "truncated"), life()), Loss(CUT, life())),
     ("stale connection", Loss(request(16, 16, "reset after bytes", age=5.0), life()),
      Loss(request(16, 16, "reset after bytes"), life())),
@@ -98,7 +104,9 @@ widths = st.sampled_from([0.0, 0.0, 0.005, 0.1, 1.0, 3.0, math.inf])
 @st.composite
 def exact_losses(draw: st.DrawFn) -> Loss:
     """A request and its Pod, whose end has its order; some of it did not happen."""
-    values: dict[str, Any] = {name: exactly(draw(st.none() | times)) for name in ("ready", "routed", "listener_closed")}
+    values: dict[str, Any] = {
+        name: exactly(draw(st.none() | times)) for name in ("ready", "routed", "listener_closed", "hook")
+    }
     end = sorted(draw(st.tuples(times, times, times, times)))
     values |= {
         name: exactly(at) if draw(st.booleans()) else None

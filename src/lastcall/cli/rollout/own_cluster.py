@@ -48,7 +48,7 @@ def experiment(
             result = replace(
                 result,
                 not_well=found,
-                endings=stories(place.records, result.lives, options.kubernetes_version),
+                endings=stories(place.records, result.lives, options.kubernetes_version, result.judgement.pause),
             )
             if page is not None:
                 page.found(result)

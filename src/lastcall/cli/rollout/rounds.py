@@ -84,7 +84,7 @@ def _run(
         manifests = with_advice(manifests, results[0].owner, patch)
         last, failure = _repeated(manifests, options, experiment, advised=True, known=results)
         if last and console is not None:
-            tell_results(console, last)
+            tell_results(console, last, before=results)
         results = [*results, *last]
     # A cluster that was kept has been looked at, until Ctrl-C.
     kept = options.keep_on_failure and any(has_failed(each) for each in last)
@@ -92,9 +92,9 @@ def _run(
         try:
             for result in _as_its_page_asks(page, manifests, options, experiment):
                 last = [replace(result, run=len(results) + 1, advised=True)]
-                results = [*results, *last]
                 if console is not None:
-                    tell_results(console, last)
+                    tell_results(console, last, before=results)
+                results = [*results, *last]
         except Exception as error:
             failure = error
     if console is not None and last:

@@ -150,8 +150,10 @@ def show(
         tell_failure(options, error)
         return
     # late: 1.0 ms of `demo`
-    from lastcall.experiment import of_manifests
+    from lastcall.experiment import of_dropped, of_manifests
 
+    # Which gates an existing cluster has is not known.
+    dropped = () if context else of_dropped(manifests, options.gates)
     output.tell(
         out,
         endings,
@@ -163,7 +165,7 @@ def show(
         error=str(error or ""),
         not_ready=causes_of(error),
         seen_live=not takes_stdout(options.output, options.output_file),
-        notes=tuple(of_manifests(manifests)),
+        notes=(*dropped, *of_manifests(manifests)),
         context=context,
     )
     summarize(options.summary, endings, options.kubernetes_version, str(error or ""))

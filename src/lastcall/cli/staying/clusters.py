@@ -1,7 +1,7 @@
 """What the commands for staying clusters share: names, errors, texts."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -50,6 +50,15 @@ def checked_name(context: click.Context, parameter: click.Parameter, value: str 
         raise click.BadParameter(str(error)) from error
 
 
+def _or_the_only_one(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    """A click callback: where no name is given, that of the only cluster there is; else that of `lastcall up`."""
+    given = checked_name(context, parameter, value)
+    there: list[str] = []
+    with suppress(DirectoryError):  # the command itself meets it, too
+        there = names() if given is None else []
+    return given or (there[0] if len(there) == 1 else DEFAULT_NAME)
+
+
 def cluster_option(command: F) -> F:
     """`--name CLUSTER`, for commands whose argument is something of a cluster: the keyword argument `cluster`."""
     return click.option(
@@ -57,11 +66,10 @@ def cluster_option(command: F) -> F:
         "--cluster",
         "cluster",
         metavar="CLUSTER",
-        default=DEFAULT_NAME,
-        show_default=True,
-        callback=checked_name,
+        default=None,
+        callback=_or_the_only_one,
         shell_complete=lambda context, parameter, text: [each for each in names() if each.startswith(text)],
-        help="Cluster name.",
+        help=f"Cluster name.  [default: the only one that runs; of several {DEFAULT_NAME}]",
     )(command)
 
 

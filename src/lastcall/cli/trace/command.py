@@ -61,7 +61,8 @@ def trace(
     reported as unknown. The page of --ui shows what the trace sees, and sends the cluster no other requests.
 
     Exit status: 0 all ended gracefully; 3 a container was SIGKILLed, a preStop hook failed, or a container crashed or
-    was restarted by a probe; 2 bad input; 1 how a Pod ended is not known, or the cluster cannot be reached.
+    was restarted by a probe; 2 bad input; 1 how a Pod ended is not known, nothing that was named ended within
+    --timeout, or the cluster cannot be reached.
     """
     if asked.namespace and all_namespaces:
         raise click.UsageError("--namespace and --all-namespaces: give one of them")

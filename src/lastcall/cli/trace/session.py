@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.cli import output
 from lastcall.cli.console import CommandConsole
-from lastcall.cli.exit_status import exit_status
+from lastcall.cli.exit_status import WORLD, exit_status
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import asked_for_one_line
 from lastcall.cli.output import stdout_console, takes_stdout
@@ -229,13 +229,30 @@ class _Trace:
             self._live.note("fix, as an administrator:")
             for command in commands:
                 self._live.note(f"  {command}")
-        where = f"namespace {self._scope.namespace}" if self._scope.namespace else "all namespaces"
-        what = ", ".join(f"{each.kind} {each.name}" for each in self._scope.targets)
-        count = self._follower.following()
-        self._live.note(
-            f"{self._server} (Kubernetes {self._git_version}), {where}: "
-            f"{f'waiting for the end of {what}' if what else f'following {count} Pods'}; Ctrl-C ends it"
-        )
+        what, count = self._named(), self._follower.following()
+        waits = f"waiting for the end of {what}" if what else f"following {count} Pods"
+        if what and not count:
+            waits = f"{self._nobody()} is there yet: waiting for it, and for its end"
+        self._live.note(f"{self._server} (Kubernetes {self._git_version}), {self._where()}: {waits}; Ctrl-C ends it")
+
+    def _where(self) -> str:
+        return f"namespace {self._scope.namespace}" if self._scope.namespace else "all namespaces"
+
+    def _named(self) -> str:
+        """What was asked for by name, "" for all Pods."""
+        return ", ".join(f"{each.kind} {each.name}" for each in self._scope.targets)
+
+    def _nobody(self) -> str:
+        return f"no {'' if self._scope.only_pods else 'Pod of '}{self._named()}"
+
+    def _missed(self) -> str:
+        """What was asked for by name, and was not seen to end when the time was over; "" for nothing."""
+        if not self._named() or not self._is_over() or self._kept:
+            return ""
+        within = f"within --timeout {self._asked.timeout:g}s"
+        if self._follower.following():
+            return f"{self._named()} did not end {within}; fix: raise --timeout, or delete it while lastcall trace runs"
+        return f"{self._nobody()} was there in {self._where()} {within}; fix: check the name and the namespace (-n, -A)"
 
     def _is_over(self) -> bool:
         return self._ends is not None and monotonic(self._world.clock) >= self._ends
@@ -279,12 +296,13 @@ class _Trace:
                 seen_live=True,
             )
 
-    def _document(self, endings: list[Ending]) -> str:
+    def _document(self, endings: list[Ending], missed: str = "") -> str:
         return output.document(
             endings,
             self._asked.output,
             kubernetes_version=self._version,
-            status=exit_status(endings),
+            status=WORLD if missed else exit_status(endings),
+            error=missed,
             explain=self._asked.explain,
             width=self._out.width,
             context=self._chosen.context,
@@ -292,12 +310,12 @@ class _Trace:
 
     def _finish(self, going_on: list[Ending]) -> int:
         """What was asked for as a document, what is still going on, and how many ended how."""
-        asked, kept = self._asked, list(self._kept)
+        asked, kept, missed = self._asked, list(self._kept), self._missed()
         if asked.output_file is not None:
-            output.write_file(asked.output_file, self._document(kept))
+            output.write_file(asked.output_file, self._document(kept, missed))
             say(f"Report written to {asked.output_file}", err=True)
         elif takes_stdout(asked.output, None) and not asked.as_lines:
-            show(self._document(kept))
+            show(self._document(kept, missed))
         for ending in going_on[:20]:
             pod = ending.pod
             self._live.note(f"still ending: {pod.namespace}/{pod.name} {outcome_words(ending)}")
@@ -312,4 +330,6 @@ class _Trace:
             self._live.note(f"audit log: {self._audit.summary()}")
         if self._restarts:
             self._live.note(f"{self._restarts} restart{'' if self._restarts == 1 else 's'} in Pods that live on")
+        if missed:
+            raise WorldError(missed)
         return exit_status(kept)

@@ -342,7 +342,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "never": "never did",
             "turned": "turned not ready $seconds later",
         },
-        fixes={"": "lifecycle: {preStop: {sleep: {seconds: 5}}}$port"},
+        fixes={"": "lifecycle: {preStop: {sleep: {seconds: $seconds}}}$port"},
         lint=("noPauseBeforeStop", "hookStopsAtOnce"),
     ),
     "listenerClosedSoon": Cause(
@@ -352,8 +352,26 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "$container $closed $seconds after its Service endpoint turned not ready: in a real cluster proxies "
             "and clients learn of that later and still connect.",
         },
-        fixes={"": "lifecycle: {preStop: {sleep: {seconds: 5}}}$port"},
+        fixes={"": "lifecycle: {preStop: {sleep: {seconds: $seconds}}}$port"},
         lint=("noPauseBeforeStop", "hookStopsAtOnce"),
+    ),
+    "hookClosesListener": Cause(
+        title="The preStop hook makes the program stop listening while requests are still sent to it.",
+        remedy="Let the hook wait first (sleep), and only then tell the program to quit.",
+        texts={
+            "": "$container closed its port $port while its preStop hook ran, $seconds after the DELETE: in a real "
+            "cluster proxies and clients learn of the DELETE later and still connect.",
+            "request": "sent to a Pod whose program had closed its port while its preStop hook ran",
+        },
+        fixes={
+            "": "Let the hook wait $seconds s before it tells the program to quit: `sleep $seconds; …`.",
+            "request": "The preStop hook makes $name stop listening at once. One that waits first, `$hook`$grace, "
+            "would have saved $them: senders learned of the change up to $lag s after the DELETE$later.",
+            "notShell": "The preStop hook makes $name stop listening at once. Let it wait $seconds s first$grace, in a "
+            "shell that then does the same (`sleep $seconds; …`), or let the program wait so long when it is asked to "
+            "quit: senders learned of the change up to $lag s after the DELETE$later.",
+        },
+        lint=("hookStopsAtOnce",),
     ),
     "backlogNeverAccepted": Cause(
         title="Connections that the kernel had accepted and the program never did: their clients get a reset.",
@@ -363,7 +381,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "$connections to $container had been accepted by the kernel and never by the program when it ended: "
             "their clients get a reset.",
         },
-        fixes={"": "lifecycle: {preStop: {sleep: {seconds: 5}}}$port"},
+        fixes={"": "lifecycle: {preStop: {sleep: {seconds: $seconds}}}$port"},
     ),
     "connectionsCut": Cause(
         title="Connections were cut when the program ended.",

@@ -18,6 +18,21 @@ SIMULATION: Mapping[str, Cause] = {
         title="An imagePullSecret is not among the manifests.",
         texts={"": "imagePullSecret $name of $what is not in the manifests: images were pulled without it"},
     ),
+    "fieldDropped": Cause(
+        title="The API server leaves a field out, because its feature gate is off or this version does not know it.",
+        remedy="Switch the feature gate on, use a newer Kubernetes, or do without the field.",
+        texts={
+            "gate": "Kubernetes $version drops $path of $what, because feature gate $gate is off: nothing acts on it.",
+            "version": "Kubernetes $version drops $path of $what, which it does not know: nothing acts on it.",
+        },
+        fixes={
+            "gate": "--feature-gates $gate=true switches it on here; in another cluster the API server and the "
+            "kubelets need it. Else do without the field",
+            "version": "use Kubernetes 1.$since or newer (--kubernetes-version), or do without the field",
+            "unknown": "do without the field",
+        },
+        lint=("fieldDropped",),
+    ),
     "clusterDiffers": Cause(
         title="Something of the workload's own cluster is missing here, or differs.",
         texts={

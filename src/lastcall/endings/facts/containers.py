@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lastcall.endings.facts.node import (
     children_ended_of,
+    closed_in_hook_of,
     first_reaction_of,
     pod_listeners_of,
     processes_left_of,
@@ -373,7 +374,8 @@ def _pre_stop(facts: ContainerFacts, entries: Sequence[Entry]) -> PreStop | None
     handler = str(started.facts_as(kinds.PRE_STOP_STARTED).get("handler") or facts.pre_stop)
     if not ends:
         next_step = next((e for e in after if e.record.kind in (kinds.STOP_REQUESTED, kinds.PROCESS_EXITED)), after[-1])
-        return PreStop(handler, "unknown", next_step.at - started.at, started_at=started.at)
+        seconds = next_step.at - started.at
+        return PreStop(handler, "unknown", seconds, started_at=started.at, closed=closed_in_hook_of(after))
     # A hook that outlives its time has two ends: the moment it was waited for no longer, and its own.
     first, own = ends[0], ends[-1].facts_as(kinds.PRE_STOP_FINISHED)
     end = first.facts_as(kinds.PRE_STOP_FINISHED)
@@ -387,4 +389,5 @@ def _pre_stop(facts: ContainerFacts, entries: Sequence[Entry]) -> PreStop | None
         output=f"{own.get('stdout') or ''}{own.get('stderr') or ''}",
         started_at=started.at,
         finished_at=first.at,
+        closed=closed_in_hook_of(after),
     )

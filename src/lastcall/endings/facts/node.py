@@ -64,6 +64,21 @@ def sockets_of(entries: Sequence[Entry], term_at: float | None) -> Sockets | Non
     )
 
 
+def closed_in_hook_of(entries: Sequence[Entry]) -> tuple[ListenerClosed, ...]:
+    """Return the ports that a container closed while its preStop hook ran."""
+    found = ((each.at, each.facts_as(kinds.LISTENER_CLOSED_IN_HOOK)) for each in entries
+             if each.record.kind == kinds.LISTENER_CLOSED_IN_HOOK)  # fmt: skip
+    return tuple(
+        ListenerClosed(
+            str(closed.get("address") or ""),
+            _number(closed.get("port")),
+            at,
+            at - float(closed.get("seconds") or 0.0) + float(closed.get("notBefore") or 0.0),
+        )
+        for at, closed in found
+    )
+
+
 def _seconds_of(drained: Entry) -> float:
     return float(drained.facts_as(kinds.CONNECTIONS_CLOSED).get("seconds") or 0.0)
 

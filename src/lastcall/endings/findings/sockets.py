@@ -81,8 +81,15 @@ def _closes_soon_after(s: RunSubject) -> bool | None:
     return 0 <= closed[0] - turned < _SOON_SECONDS
 
 
-PAUSE_SECONDS = 5
-"""As the sentences of these rows say."""
+def _closes_in_its_hook(s: RunSubject) -> bool | None:
+    """A hook that waits first closes nothing before others have learned of the change."""
+    turned = _turned_not_ready(s.ending)
+    closed = s.run.hook.closed if s.run.hook is not None else ()
+    if not closed and not looked_at_sockets(s.run):
+        return None
+    return any(turned is None or each.at - turned < _SOON_SECONDS for each in closed)
+
+
 _PORT = "when its port was closed and when its endpoint turned not ready"
 _SHOWN_BY = (kinds.LISTENER_CLOSED, kinds.SOCKETS_AT_STOP, kinds.SOCKETS_AT_EXIT, kinds.PROCESS_EXITED)
 _HAS_ENDPOINT: Fact[RunSubject] = Fact(
@@ -90,6 +97,11 @@ _HAS_ENDPOINT: Fact[RunSubject] = Fact(
 )
 _CLOSED_FIRST: Fact[RunSubject] = Fact(_PORT, _closes_before, _SHOWN_BY)
 _CLOSED_SOON: Fact[RunSubject] = Fact(_PORT, _closes_soon_after, _SHOWN_BY)
+_CLOSED_IN_HOOK: Fact[RunSubject] = Fact(
+    "when its port was closed while its hook ran",
+    _closes_in_its_hook,
+    (kinds.PRE_STOP_STARTED, kinds.LISTENER_CLOSED_IN_HOOK),
+)
 _PAUSED: Fact[RunSubject] = Fact("its hook", lambda s: _pauses(s.run), (kinds.PRE_STOP_STARTED,))
 
 
@@ -137,7 +149,7 @@ def _before_endpoint(s: RunSubject) -> Finding:
     at, port, how = closed
     later = said(kind, "never") if turned is None else said(kind, "turned", seconds=_s(turned - at))
     text = said(kind, container=s.run.name, closed=how, at=_s(at), later=later)
-    remedy = _pause(kind, s.run, port)
+    remedy = _pause(kind, s, port)
     return Finding(kind, "warning", text, s.run.name, remedy.advice, change=remedy.change)
 
 
@@ -146,14 +158,25 @@ def _soon_after_endpoint(s: RunSubject) -> Finding:
     assert closed is not None
     at, port, how = closed
     text = said(kind, container=s.run.name, closed=how, seconds=_s(at - (turned or 0.0)))
-    remedy = _pause(kind, s.run, port)
+    remedy = _pause(kind, s, port)
     return Finding(kind, "info", text, s.run.name, remedy.advice, change=remedy.change)
+
+
+def _in_its_hook(s: RunSubject) -> Finding:
+    """The hook told the program to quit, and requests still come."""
+    kind, c = "hookClosesListener", s.run
+    assert c.hook is not None
+    first = min(c.hook.closed, key=lambda each: each.at)
+    text = said(kind, container=c.name, port=first.port, seconds=_s(first.at))
+    return Finding(
+        kind, "warning", text, c.name, fix(kind, seconds=s.ending.pause_seconds), change=Change(program="fixHook")
+    )
 
 
 def _never_accepted(s: RunSubject) -> Finding:
     kind, c = "backlogNeverAccepted", s.run
     text = said(kind, container=c.name, connections=_connections(_at_exit(c).backlog))
-    remedy = NOTHING if waiting_for_a_stuck_program(c) else _pause(kind, c, None)
+    remedy = NOTHING if waiting_for_a_stuck_program(c) else _pause(kind, s, None)
     return Finding(kind, "warning", text, c.name, remedy.advice, change=remedy.change)
 
 
@@ -179,17 +202,19 @@ def _cut_off(s: RunSubject) -> Finding:
     return Finding("connectionsCut", "warning", text, c.name, fix("connectionsCut"), change=change)
 
 
-def _pause(kind: str, c: ContainerEnding, port: int | None) -> Remedy:
+def _pause(kind: str, s: RunSubject, port: int | None) -> Remedy:
+    c, seconds = s.run, s.ending.pause_seconds
     if _pauses(c):
         return NOTHING
     while_ = tell(" (port $port stays open while proxies hear of it)", port=port) if port else ""
-    return pause(fix(kind, port=while_), c.name, c.kind, PAUSE_SECONDS)
+    return pause(fix(kind, port=while_, seconds=seconds), c.name, c.kind, seconds)
 
 
 HELD_ROWS = (Row("connectionsOpenAtKill", (KILLED, HANDLED, CONNECTIONS_OPEN), _held, answers=WHY_NOT_ENDED),)
 ROWS = (
     Row("listenerClosedBeforeEndpoint", (_HAS_ENDPOINT, _CLOSED_FIRST), _before_endpoint),
     Row("listenerClosedSoon", (_HAS_ENDPOINT, _CLOSED_SOON), _soon_after_endpoint, refuted_by=(_PAUSED,)),
+    Row("hookClosesListener", (_HAS_ENDPOINT, _CLOSED_IN_HOOK), _in_its_hook),
     Row("backlogNeverAccepted", (ENDED, BACKLOG), _never_accepted),
     Row("connectionsCut", (ENDED, CUT), _cut_off),
 )

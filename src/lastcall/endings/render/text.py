@@ -3,6 +3,7 @@
 Works in 80 columns. Colours are the console's business: none when piped or with NO_COLOR.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -66,13 +67,36 @@ def print_endings(
     console: "Console", endings: Sequence[Ending], *, explain: bool = False, with_steps: bool = True
 ) -> None:
     """Print every story and, for more than one Pod, a line on each at the end. `with_steps` False: the reader has
-    just seen the steps happen."""
-    for ending in endings:
+    just seen the steps happen; of Pods that ended alike the first one is told then, and how many there are."""
+    groups = [[ending] for ending in endings] if with_steps else _alike(endings)
+    for first, *others in groups:
         console.print()
-        console.print(story(ending, console.width, with_rules=explain, with_steps=with_steps))
+        console.print(story(first, console.width, with_rules=explain, with_steps=with_steps))
+        if others:
+            names = f"{others[0].pod.name}" if len(others) == 1 else f"{len(others)} other Pods"
+            console.print(Text(f"{names} ended alike", style="bold"))
     if len(endings) > 1:
         console.print()
         console.print(Group(*(_headline(ending) for ending in endings)))
+
+
+_MEASURED = re.compile(r"\d[\d.:]*(?: m?s\b)?")
+"""Times, addresses and sizes: what replicas differ in."""
+
+
+def _alike(endings: Sequence[Ending]) -> list[list[Ending]]:
+    """Group the replicas that ended in the same way: the same words, but for names and measured values."""
+    found: dict[str, list[Ending]] = {}
+    for ending in endings:
+        ongoing, deleted = is_ongoing(ending), is_deleted(ending)
+        parts = [f"{each.name}: {_container_words(each, ongoing, deleted)}" for each in ending.containers]
+        parts += [f"{each.severity} {each.text} {each.advice}" for each in ending.findings]
+        parts += [*ending.not_known, why(ending), *(line for _, lines in last_words(ending) for line in lines)]
+        key = "\n".join(parts).replace(ending.pod.name, "Pod")
+        exact = [ending.outcome, ending.pod.namespace, ending.pod.name.rpartition("-")[0] or ending.pod.uid]
+        exact += [f"{each.name}: {each.exit.code}" for each in (*ending.earlier, *ending.containers)]
+        found.setdefault("\n".join([*exact, _MEASURED.sub("#", key)]), []).append(ending)
+    return list(found.values())
 
 
 def story(ending: Ending, width: int, *, with_rules: bool = False, with_steps: bool = True) -> RenderableType:

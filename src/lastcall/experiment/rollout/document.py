@@ -88,7 +88,8 @@ _LostRest = TypedDict("_LostRest", {"class": str})
 
 
 class Lost(_LostRest):
-    """A request that was lost. `at` counts from the disruption; `notKnown` is why its cause is not known."""
+    """A request that was lost. `at` counts from the disruption; `notKnown` is why its cause is not known. `container`
+    is the one of several containers that it went to."""
 
     id: int
     kind: Kind
@@ -107,6 +108,7 @@ class Lost(_LostRest):
     notKnown: str | None
     between: list[str]
     application: Annotated[str, {"enum": ["never", "begun", "answered", "unknown"]}]
+    container: str | None
 
 
 class Pod(TypedDict):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from lastcall.endings.render import AboutCluster, about_cluster
 from lastcall.experiment.embedded import EmbeddedCluster
-from lastcall.experiment.not_simulated import of_balance, of_images, of_load, of_manifests, of_stranded
+from lastcall.experiment.not_simulated import of_balance, of_dropped, of_images, of_load, of_manifests, of_stranded
 from lastcall.experiment.rollout.advice import checked_by_server
 from lastcall.experiment.rollout.balancer import Balancer
 from lastcall.experiment.rollout.target import Target, check_target_port, is_headless, sent_to_strangers
@@ -207,6 +207,7 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
         found = account(now.outcomes, lives, output, now.disrupted_at, begun=load.begun, whole_output=whole)
         notes = (
             *now.options.differences,
+            *of_dropped(self.manifests, now.options.gates),
             *of_manifests(self.manifests),
             *of_images(self.records),
             *of_load(now.outcomes),

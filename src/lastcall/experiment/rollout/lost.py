@@ -31,7 +31,7 @@ def alike(lost: Iterable[LostRequest]) -> list[Alike]:
     found: dict[tuple[str, ...], list[LostRequest]] = {}
     for each in lost:
         outcome = each.outcome
-        how = (outcome.kind, outcome.lost, outcome.behind, each.pod, each.phase)
+        how = (outcome.kind, outcome.lost, outcome.behind, each.pod, each.container, each.phase)
         key = (*how, each.cause, each.seen, each.message, each.not_known)
         found.setdefault(key, []).append(each)
     return [Alike(those[0], len(those), max(each.at for each in those)) for those in found.values()]
@@ -40,10 +40,11 @@ def alike(lost: Iterable[LostRequest]) -> list[Alike]:
 def tell_lost(lost: LostRequest) -> str:
     """One lost request in a sentence: how, where, between which steps of the Pod's end, what the application saw."""
     outcome = lost.outcome
+    pod = f"{lost.pod}/{lost.container}" if lost.pod and lost.container else lost.pod
     where = (
-        f"{lost.pod} ({lost.phase})"
-        if lost.pod and lost.phase
-        else lost.pod or ("a Pod that is not known" if lost.cause in ("not seen", "late endpoint") else "no Pod")
+        f"{pod} ({lost.phase})"
+        if pod and lost.phase
+        else pod or ("a Pod that is not known" if lost.cause in ("not seen", "late endpoint") else "no Pod")
     )
     what = outcome.kind if outcome.kind in LONG_LIVED else f"{outcome.kind} request"
     text = f"{what} {outcome.id}: {outcome.lost}{_on(lost)}, {where}{_between(*lost.between)}"
@@ -99,6 +100,7 @@ _STEPS = {
     kinds.SIGNAL_SENT: "its stop signal",
     kinds.SOCKETS_AT_STOP: "its stop signal",
     kinds.LISTENER_CLOSED: "the close of its listener",
+    kinds.LISTENER_CLOSED_IN_HOOK: "the close of its listener",
     kinds.CONNECTIONS_CLOSED: "the close of its last connection",
     kinds.PRE_STOP_SKIPPED: "the decision to skip its preStop hook",
     kinds.EXEC_STARTED: "the start of an exec in it",

@@ -5,7 +5,7 @@
 import math
 from collections.abc import Sequence
 
-from lastcall.endings import Ending, PodFacts, build_endings
+from lastcall.endings import PAUSE_SECONDS, Ending, PodFacts, build_endings
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.traffic import PodLife, ids_printed
@@ -49,12 +49,13 @@ def _ended_by(life: PodLife) -> str:
     return "its exit on the stop signal"
 
 
-def stories(records: Sequence[Record], lives: Sequence[PodLife], version: str) -> list[Ending]:
-    """Return the story of each Pod that was deleted, without the lines that it printed about requests."""
+def stories(records: Sequence[Record], lives: Sequence[PodLife], version: str, pause: int = 0) -> list[Ending]:
+    """Return the story of each Pod that was deleted, without the lines that it printed about requests. `pause`: the
+    seconds that the rollout's advice lets a preStop hook wait; the stories' advice says the same. 0 for none."""
     old = [PodFacts(life.uid, "", "") for life in lives if life.deleted is not None]
     uids = {each.uid for each in old}
     own = [each for each in records if each.pod_uid in uids and not _is_of_a_request(each)]
-    return build_endings(own, old, kubernetes_version=version)
+    return build_endings(own, old, kubernetes_version=version, pause_seconds=pause or PAUSE_SECONDS)
 
 
 def _is_of_a_request(record: Record) -> bool:

@@ -66,11 +66,14 @@ STORIES = 1
 """Stories of old Pods in the text: replicas end alike."""
 
 
-def tell_results(console: "Console", results: Sequence[Result]) -> None:
-    """Print runs of one manifest: a line for each if there are several, and the story of the worst one."""
+def tell_results(console: "Console", results: Sequence[Result], before: Sequence[Result] = ()) -> None:
+    """Print runs of one manifest: a line for each if there are several, and the story of the worst one. `before` are
+    those without its changes."""
     if len(results) > 1:
         _tell_runs(console, results)
     tell_text(console, worst(results))
+    if before and (remaining := tell_remaining(before, results)):
+        _print_wrapped(console, Text(remaining))
     for hint in (stream_hint(results), delay_hint(results)):
         if hint:
             _print_wrapped(console, Text(hint, style="yellow"))
@@ -90,6 +93,20 @@ def delay_hint(results: Sequence[Result]) -> str:
         "not tested: endpoint changes took no time here, and in a cluster of many nodes they take a second or more, in "
         "which an application that closes its port at once loses requests. Try --propagation 1s"
     )
+
+
+def tell_remaining(before: Sequence[Result], after: Sequence[Result]) -> str:
+    """Return what a change has done, and which losses are left; "" where either runs show nothing."""
+    was, now = pool([each for each in before if not each.advised]), pool(after)
+    if was.runs == was.inconclusive or now.runs == now.inconclusive:
+        return ""
+    without = f"{was.lost} of {was.total} without it"
+    if not now.lost:
+        return f"with the change: none of {now.total} requests was lost, {without}"
+    useful = [each for each in after if each.judgement.verdict != "inconclusive"]
+    causes = Counter(lost.cause for each in useful for lost in each.account.lost)
+    left = "; ".join(f"{count} {WHY[cause]}" for cause, count in causes.most_common())
+    return f"with the change: {now.lost} of {now.total} requests are still lost ({left}), {without}"
 
 
 LONGER_SECONDS = 30
@@ -488,4 +505,5 @@ def _lost(lost: LostRequest) -> "document.Lost":
         "notKnown": lost.not_known or None,
         "between": list(lost.between),
         "application": lost.seen,
+        "container": lost.container or None,
     }

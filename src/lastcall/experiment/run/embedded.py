@@ -17,12 +17,9 @@ from lastcall.experiment.run.workspace import Run, RunWorkspace, longest_grace
 from lastcall.experiment.there import delete_if_there
 from lastcall.kube.api import (
     PODS,
-    FeatureGates,
     Object,
     Resource,
     StatusError,
-    dropped_fields,
-    name_of,
 )
 from lastcall.kube.client import ConnectionLost
 from lastcall.manifests import Applied, Manifest, apply_manifests, with_grace
@@ -60,7 +57,7 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
 
     async def prepare(self, now: Run) -> tuple[list[Applied], str]:
         # late: 1.0 ms of `demo`
-        from lastcall.experiment.not_simulated import of_manifests  # while the cluster starts
+        from lastcall.experiment.not_simulated import of_dropped, of_manifests  # while the cluster starts
 
         def heard(record: Record) -> None:
             self.records.append(record)
@@ -71,8 +68,8 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
         version = (await self.client.list(PODS)).resource_version
         manifests = [replace(m, obj=with_grace(m.resource, m.obj, now.options.grace)) for m in now.manifests]
         applied, notes = await self._apply(now, manifests)
-        kept = (each.told for each in of_manifests(manifests))
-        for note in [*notes, *_dropped(now, manifests), *kept]:
+        told = [each.told for each in (*of_dropped(manifests, now.options.gates), *of_manifests(manifests))]
+        for note in [*notes, *told]:
             now.note(note)
         return applied, version
 
@@ -135,18 +132,6 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
     def stories(self, now: Run) -> list[Ending]:
         pods = [pod_facts(pod.obj) for pod in now.chosen()]
         return build_endings(self.records, pods, kubernetes_version=now.options.kubernetes_version)
-
-
-def _dropped(now: Run, manifests: Sequence[Manifest]) -> list[str]:
-    """Fields that this version does not know, or has switched off, and so leaves out without a word."""
-    version = now.options.kubernetes_version
-    gates = FeatureGates(version, now.options.cluster.feature_gates)
-    return [
-        f"Kubernetes {version} drops {path} of {manifest.obj['kind']} {name_of(manifest.obj)}: this version does "
-        f"not know the field"
-        for manifest in manifests
-        for path in dropped_fields(manifest.resource, manifest.obj, gates)
-    ]
 
 
 def _still_there(now: Run, limit: float) -> list[str]:

@@ -12,6 +12,7 @@ from .features.gates import FeatureGateError as FeatureGateError
 from .features.gates import FeatureGates as FeatureGates
 from .features.gates import feature_gates as feature_gates
 from .features.gates import parse_feature_gates as parse_feature_gates
+from .features.gates import since_minor as since_minor
 from .meta import AnyObject as AnyObject
 from .meta import Object as Object
 from .meta import annotations_of as annotations_of

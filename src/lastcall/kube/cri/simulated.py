@@ -379,7 +379,7 @@ class SimulatedRuntime(SimulatedImages):
         """The ports that are open now, at the Pod's address."""
         found, now = self._find(container_id), monotonic(self._world.clock)
         if not found.running:
-            return ()
+            return None
         return tuple(
             TCPListener(found.sandbox.ip, port)
             for port, listener in found.program.ports.items()

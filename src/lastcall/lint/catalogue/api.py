@@ -67,6 +67,15 @@ API: tuple[Rule, ...] = (
         "Correct the field's name or its place, or remove it.",
     ),
     Rule(
+        "fieldDropped",
+        "warning",
+        "dependsOnCluster",
+        "The API server leaves the field out: its feature gate is off unless somebody switched it on.",
+        "kubectl apply succeeds, the field is not in the stored object, and nothing acts on it.",
+        "pkg/api/pod/util.go:DropDisabledPodFields, pkg/features/kube_features.go",
+        "Switch the feature gate on in the API server and the kubelets, or do without the field.",
+    ),
+    Rule(
         "wrongType",
         "error",
         "certain",

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from lastcall.kube.api import SERVED, Resource, known_kind, warnings_on_create
+from lastcall.kube.api import SERVED, FeatureGates, Resource, dropped_fields, known_kind, warnings_on_create
 from lastcall.lint.application import Application
 from lastcall.lint.subject import Finding, Op, Subject, found
 from lastcall.manifests import (
@@ -32,6 +32,9 @@ def findings(app: Application) -> Iterator[Finding]:
             for text in warnings_on_create(subject.resource, subject.obj):
                 field, _, said = text.partition(": ")
                 yield found("apiWarning", subject, path_in(subject.raw, field), f"{field}: {said}.")
+            for field, gate in dropped_fields(subject.resource, subject.raw, FeatureGates()).items():
+                off = f"feature gate {gate} is off by default" if gate else "its feature gate is off by default"
+                yield found("fieldDropped", subject, path_in(subject.raw, field), f"{field} is dropped: {off}.")
     yield from _duplicates(app)
 
 

@@ -7,6 +7,7 @@ from lastcall.records.hook_text import hook_failure
 from lastcall.records.recalled import recalled
 from lastcall.records.said import joined, tell
 from lastcall.records.sentences import DETAIL, STEP, Words, after, fixed, row, sentences, took
+from lastcall.records.text import seconds
 
 ACTOR = "kubelet"
 
@@ -104,6 +105,24 @@ def pre_stop_finished(facts: PreStopFinished) -> Words:
     message = hook_failure(str(facts.get("message") or ""))
     why = tell(": exit code $code", code=code) if code else f": {message}" if message else ""
     return Words(tell("preStop $handler failed$when$why", handler=handler, when=when, why=why), STEP, "bad")
+
+
+class ListenerClosedInHook(TypedDict):
+    """A listener of the container has closed while its preStop hook ran, between two looks."""
+
+    address: str
+    port: int
+    seconds: Annotated[Seconds, "since the hook began, at the latest"]
+    notBefore: Annotated[Seconds, "since the hook began, at the earliest"]
+
+
+def listener_closed_in_hook(facts: ListenerClosedInHook) -> Words:
+    early, late = seconds(facts.get("notBefore")), seconds(facts.get("seconds"))
+    port = facts.get("port")
+    text = tell(
+        "closed its port $port, $early to $late after its preStop hook began", port=port, early=early, late=late
+    )
+    return Words(text, STEP, "bad")
 
 
 class StopRequested(TypedDict):
@@ -211,6 +230,7 @@ SENTENCES = sentences(
     row(PreStopSkipped, fixed("preStop not run: $why", STEP, "bad", recall=("why",))),
     row(PreStopStarted, pre_stop_started),
     row(PreStopFinished, pre_stop_finished),
+    row(ListenerClosedInHook, listener_closed_in_hook),
     row(StopRequested, stop_requested),
     row(StopFinished, stop_finished),
     row(SandboxStopped, sandbox_stopped),

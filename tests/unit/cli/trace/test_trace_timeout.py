@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.trace.session import Asked, _run
+from lastcall.cli.trace.session import Asked, _run, scope_of
 from lastcall.contexts.connection import Chosen
 from lastcall.contexts.options import ContextOptions
 from lastcall.errors import UserError, WorldError
 from lastcall.kube.client.access.config import ClientConfig
-from lastcall.trace.scope import Scope
 
 pytestmark = pytest.mark.loopback
 VERSION = b'{"major":"1","minor":"36","gitVersion":"v1.36.2"}'
@@ -40,10 +39,10 @@ async def answering(answer: Callable[[str], Awaitable[bytes | None]]) -> AsyncIt
         server.close()
 
 
-def asked(timeout: float) -> Asked:
+def asked(timeout: float, *targets: str) -> Asked:
     nothing: dict[str, Any] = dict.fromkeys(Asked.__dataclass_fields__, "")
     wanted = {
-        "targets": (),
+        "targets": targets,
         "count": 0,
         "timeout": timeout,
         "output_file": None,
@@ -54,8 +53,9 @@ def asked(timeout: float) -> Asked:
     return Asked(**nothing | wanted)
 
 
-async def trace(chosen: Chosen, timeout: float) -> int:
-    return await _run(chosen, asked(timeout), Scope("default", "", ()), Interrupts())
+async def trace(chosen: Chosen, timeout: float, *targets: str) -> int:
+    wanted = asked(timeout, *targets)
+    return await _run(chosen, wanted, scope_of(wanted, "default"), Interrupts())
 
 
 async def test_a_server_that_never_answers_ends_the_trace_in_time() -> None:
@@ -76,12 +76,20 @@ async def test_lists_that_never_come_end_the_trace_in_time() -> None:
             await trace(chosen, 0.5)
 
 
-async def test_lists_that_come_end_the_trace_as_before() -> None:
-    async def empty(path: str) -> bytes | None:
-        if "watch" in path:
-            return None
-        return VERSION if path == "/version" else b'{"metadata":{"resourceVersion":"5"},"items":[]}'
+async def empty(path: str) -> bytes | None:
+    if "watch" in path:
+        return None
+    return VERSION if path == "/version" else b'{"metadata":{"resourceVersion":"5"},"items":[]}'
 
+
+async def test_a_named_pod_that_never_came_is_told_and_ends_with_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    async with answering(empty) as chosen:
+        with pytest.raises(WorldError, match=r"no Pod nope was there in namespace default within --timeout 1s"):
+            await trace(chosen, 1, "pod/nope")
+    assert "no Pod nope is there yet: waiting for it" in "".join(capsys.readouterr())
+
+
+async def test_lists_that_come_end_the_trace_as_before() -> None:
     async with answering(empty) as chosen:
         assert await trace(chosen, 1) == 0
 

@@ -1,11 +1,13 @@
 """The text of the story: golden masters at 80 and 120 columns. `LASTCALL_UPDATE_GOLDEN=1` writes them anew."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lastcall.endings.render.plain import plain_text
+from lastcall.endings.story import Ending
 from lastcall.records import kinds as k
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -67,3 +69,16 @@ def test_a_pod_that_had_ended_by_itself_says_so_and_shows_no_lanes(new_tape):
     assert "default/web had already ended" in text
     assert "side by side" not in text
     assert "grace 0 s  " not in text
+
+
+def named(ending: Ending, name: str) -> Ending:
+    return replace(ending, pod=replace(ending.pod, name=name, uid=name))
+
+
+def test_replicas_that_ended_alike_are_told_once_where_their_steps_were_seen(tapes):
+    graceful, killed = tapes["graceful"]().ending(), tapes["sigkill-1.36"]().ending()
+    those = [named(graceful, "web-x"), named(graceful, "web-y"), named(killed, "web-z"), named(graceful, "api-x")]
+    short = plain_text(those, 100, with_steps=False)
+    assert "web-y ended alike" in short and short.count("ended gracefully") == 2 + 3
+    assert "ended alike" not in plain_text(those, 100)
+    assert "2 other Pods ended alike" in plain_text([*those, named(graceful, "web-u")], 100, with_steps=False)

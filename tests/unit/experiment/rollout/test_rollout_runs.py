@@ -23,7 +23,7 @@ from lastcall.experiment.reasons.failures import NotWell
 from lastcall.experiment.rollout.checks import checks_of, summary_of
 from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.experiment.rollout.pool import exit_status, pool
-from lastcall.experiment.rollout.report import as_json, tell_results
+from lastcall.experiment.rollout.report import as_json, tell_remaining, tell_results
 from lastcall.experiment.rollout.result import Result
 from lastcall.manifests.read import load_manifests
 from lastcall.traffic.account import account
@@ -322,3 +322,18 @@ def test_a_rollout_that_measured_nothing_says_so_in_its_test_report(
         "text": "of an earlier run",
     }
     assert told[format_] in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        (0, "with the change: none of 100 requests was lost, 9 of 100 without it"),
+        (2, "with the change: 2 of 100 requests are still lost (2 sent to a Pod that no longer listened"),
+    ],
+)
+def test_after_a_change_the_losses_that_are_left_are_told(after: int, told: str) -> None:
+    assert tell_remaining([found(9)], [found(after, advised=True)]).startswith(told)
+
+
+def test_runs_that_show_nothing_are_not_compared() -> None:
+    assert tell_remaining([found(9)], [found(0, control=1, advised=True)]) == ""

@@ -11,7 +11,7 @@ from lastcall.kube.api.features.disabled_fields import (
     dropped_fields,
 )
 from lastcall.kube.api.features.gates import FeatureGateError, FeatureGates, feature_gates, parse_feature_gates
-from lastcall.kube.api.resources import DEPLOYMENTS, PODS
+from lastcall.kube.api.resources import DEPLOYMENTS, PODS, STATEFULSETS
 from lastcall.kube.api.validators.containers.hooks import STOP_SIGNALS
 from lastcall.kube.api.validators.pod import validate_spec
 
@@ -193,12 +193,24 @@ def test_what_a_version_does_not_know_yet_is_dropped_and_named() -> None:
     assert sorted(dropped_fields(PODS, new, FeatureGates("1.23"))) == sorted(f"spec.{each}" for each in dropped)
     found = dropped_fields(DEPLOYMENTS, deployment, FeatureGates("1.23"))
     assert sorted(found) == sorted(f"spec.template.spec.{each}" for each in dropped)
-    assert dropped_fields(PODS, new, FeatureGates("1.36")) == []
+    assert not dropped_fields(PODS, new, FeatureGates("1.36"))
     probe = ["spec.containers[0].livenessProbe.terminationGracePeriodSeconds"]
     assert [each for each in dropped_fields(PODS, new, FeatureGates("1.27")) if "Probe" in each] == []
     assert [each for each in dropped_fields(PODS, new, FeatureGates("1.23")) if "Probe" in each] == probe
     gates = FeatureGates("1.23", {"ProbeTerminationGracePeriod": True})
     assert [each for each in dropped_fields(PODS, new, gates) if "Probe" in each] == []
+
+
+def test_of_a_field_that_is_dropped_the_gate_is_named() -> None:
+    new = pod(lifecycle={"stopSignal": "SIGQUIT", "preStop": {"exec": {"command": ["true"]}}})
+    new["spec"]["schedulingGroup"] = {"podGroupName": "x"}
+    stop_signal = {"spec.containers[0].lifecycle.stopSignal": "ContainerStopSignals"}
+    assert dropped_fields(PODS, new, FeatureGates("1.36")) == {"spec.schedulingGroup": "", **stop_signal}
+    on = FeatureGates("1.36", {"ContainerStopSignals": True})
+    assert dropped_fields(PODS, new, on) == {"spec.schedulingGroup": ""}
+    rolling = {"spec": {"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}, "template": pod()}}
+    path = "spec.updateStrategy.rollingUpdate.maxUnavailable"
+    assert dropped_fields(STATEFULSETS, rolling, FeatureGates("1.36")) == {path: "MaxUnavailableStatefulSet"}
 
 
 def test_before_1_26_no_pod_is_said_to_be_disrupted() -> None:

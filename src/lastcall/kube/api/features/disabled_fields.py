@@ -6,6 +6,7 @@ Source: pkg/api/pod/util.go:DropDisabledPodFields, DropDisabledTemplateFields an
 # check: pure
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from lastcall.kube.api.disruption import DISRUPTION_TARGET
@@ -99,23 +100,32 @@ def _drop_alpha_status(status: Object) -> None:
                     mount.pop("volumeStatus", None)
 
 
-def dropped_fields(resource: Resource, obj: Object, gates: FeatureGates) -> list[str]:
+def dropped_fields(resource: Resource, obj: Object, gates: FeatureGates) -> dict[str, str]:
     """Return the paths (`spec.containers[0].lifecycle.preStop.sleep`) that `drop_disabled_fields` removes from a new
-    object."""
-    spec = pod_spec_of(resource, obj)
-    if spec is None:
-        return []
-    left = copy_object(obj)
-    drop_disabled_fields(resource, left, None, gates)
-    return list(_missing(spec, pod_spec_of(resource, left), ".".join(_SPEC_AT[resource.group, resource.plural])))
+    object, each with the gate that is off; "" for one that is not known here."""
+    if pod_spec_of(resource, obj) is None:
+        return {}
+
+    def lost(of: FeatureGates) -> list[str]:
+        left = copy_object(obj)
+        drop_disabled_fields(resource, left, None, of)
+        return [path.removeprefix(".") for path in _missing(obj, left, "")]
+
+    names = [*(gate for gate, *_ in _DROPS), MAX_UNAVAILABLE_STATEFUL_SET]
+    found = dict.fromkeys(lost(gates), "")
+    for gate in names if found else ():
+        kept = found.keys() - lost(replace(gates, settings={**gates.settings, gate: True}))
+        found |= dict.fromkeys(kept, gate)
+    return found
 
 
 def _missing(before: Any, after: Any, path: str) -> Iterator[str]:
-    """Where `after` has no value that `before` has. Lists have the same length."""
+    """Where `after` has no value that `before` has. Lists have the same length; a lifecycle goes with its last
+    field."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key, value in before.items():
-            if key in after:
-                yield from _missing(value, after[key], f"{path}.{key}")
+            if key in after or key == "lifecycle":
+                yield from _missing(value, after.get(key, {}), f"{path}.{key}")
             else:
                 yield f"{path}.{key}"
     elif isinstance(before, list) and isinstance(after, list):

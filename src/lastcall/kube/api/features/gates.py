@@ -79,6 +79,11 @@ class FeatureGates:
         return self.settings.get(name, default)
 
 
+def since_minor(name: str) -> int | None:
+    """Return 33 for a gate that Kubernetes 1.33 has first; None for one that is not known here."""
+    return GATES[name].since if name in GATES else None
+
+
 def parse_feature_gates(texts: Iterable[str]) -> dict[str, bool]:
     """Parse `["A=true,B=false", …]` to a dictionary; a later setting wins. Raises FeatureGateError."""
     settings: dict[str, bool] = {}

@@ -19,6 +19,7 @@ from lastcall.kube.node.runtime_deadlines import RUNTIME_REQUEST_TIMEOUT
 from lastcall.kube.node.stopping import grace
 from lastcall.kube.node.stopping.grace import KillReason
 from lastcall.kube.node.stopping.hooks import HandlerRunner, HookError, HookResult, shown_output
+from lastcall.kube.node.stopping.listener_watch import ListenerWatch
 from lastcall.kube.node.stopping.order import TerminationOrdering
 from lastcall.kube.node.stopping.waiting import wait_at_most
 from lastcall.kube.node.versions import Behaviour
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.records.definitions.kubelet_end import (
         Killing,
+        ListenerClosedInHook,
         PreStopFinished,
         PreStopSkipped,
         PreStopStarted,
@@ -210,6 +212,9 @@ class ContainerKiller:
             "budgetSeconds": budget,
         }
         started_id = self._record(kinds.PRE_STOP_STARTED, pod, name, "executePreStopHook", facts, cause_id)
+        watch = self._listener_watch(pod, container, handler, started_id)
+        if watch is not None:
+            await watch.begin(self._hook_tasks)
         started = self._world.clock.monotonic_ns()
         hook = _Hook(record_id=started_id)
         run = self._run_pre_stop_hook(hook, pod, container, spec, handler, started)
@@ -228,7 +233,22 @@ class ContainerKiller:
             }
             rule = "executePreStopHook"
             hook.record_id = self._record(kinds.PRE_STOP_FINISHED, pod, name, rule, outlived, started_id)
+        if watch is not None:
+            await watch.end()
         return math.floor(self._seconds_since(started)), hook.record_id
+
+    def _listener_watch(
+        self, pod: Pod, container: ContainerStatus, handler: LifecycleHandler, cause_id: str
+    ) -> ListenerWatch | None:
+        """None for a hook that only sleeps: it tells the program nothing."""
+        if handler_name(handler) == "sleep":
+            return None
+
+        def tell(facts: ListenerClosedInHook) -> None:
+            name = container.metadata.name
+            self._record(kinds.LISTENER_CLOSED_IN_HOOK, pod, name, "executePreStopHook", facts, cause_id)
+
+        return ListenerWatch(self._world.clock, self._runtime, container.id, tell)
 
     async def _run_pre_stop_hook(
         self,

@@ -468,6 +468,8 @@ class Container:
             if found and not self._listener.alone(self):
                 own = procfs.socket_inodes([pid, *procfs.descendants(pid)])
                 found = [each for each in found if each.inode in own]
+            if procfs.exiting(pid):
+                return None  # what is closed by now the kernel may have closed
         except (OSError, ValueError):
             return None
         return facts_of(found)
