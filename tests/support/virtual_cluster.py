@@ -171,11 +171,11 @@ class VirtualCluster:
         self.client = self._client_of("kubernetes-admin", wrapped=False)
         self.nodes: dict[str, VirtualNode] = {}
         sizes = parse_node_capacity(node_capacity)
-        for number in range(1, nodes + 1):
+
+        def make_node(number: int, declared: Mapping[str, str]) -> VirtualNode:
             name = node_name if number == 1 else f"node-{number}"
             has = {**ALLOCATABLE, **(allocatable or {})}
-            declared = sizes.of(name)
-            self.nodes[name] = VirtualNode(
+            return VirtualNode(
                 world,
                 number,
                 name,
@@ -192,6 +192,11 @@ class VirtualCluster:
                 kubelet=kubelet,
                 kubelet_config={"feature_gates": feature_gates or {}, **(kubelet_config or {})},
             )
+
+        self.make_node = make_node
+        for number in range(1, nodes + 1):
+            made = make_node(number, sizes.of(node_name if number == 1 else f"node-{number}"))
+            self.nodes[made.name] = made
         self.first = self.nodes[node_name]
         self.runtime, self.dialer, self.volumes = self.first.runtime, self.first.dialer, self.first.volumes
 

@@ -4,15 +4,96 @@ import click
 
 from lastcall.cli.options import Seconds
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option
-from lastcall.cli.staying.nodes import ask_node, checked_periods
+from lastcall.cli.staying.nodes import ask_node, change_nodes, checked_capacity, checked_periods
 from lastcall.cli.terminal import say
+from lastcall.kube.cluster import AddNode, RemoveNode
 
 _node_argument = click.argument("name", metavar="NODE")
 
 
 @click.group()
 def node() -> None:
-    """Disconnect a node of a running cluster from the network, or shut it down."""
+    """Add a node to a running cluster, remove one, disconnect it from the network, or shut it down."""
+
+
+@node.command()
+@click.argument("name", metavar="[NODE]", required=False, default="")
+@cluster_option
+@click.option(
+    "--node-capacity",
+    "capacity",
+    metavar="RESOURCE=QUANTITY,…",
+    default="",
+    help="The size of the node, as for `lastcall up`: cpu=2,memory=4Gi. By default that of the cluster's other nodes.",
+)
+@click.option(
+    "--timeout",
+    type=Seconds(),
+    metavar="TIME",
+    default="60s",
+    show_default=True,
+    help="How long the node may take to become Ready. A later one is removed again.",
+)
+def add(name: str, cluster: str, capacity: str, timeout: float) -> None:
+    """Add a node to a running cluster, by default with the next free name.
+
+    It returns when the node is Ready and takes Pods. Pods, Services and connections of other nodes do not notice. A
+    cluster has up to 64 nodes; with `up --state` the next start has the same ones.
+    """
+    sizes = checked_capacity(capacity)
+    with cluster_errors():
+        for text in change_nodes(cluster, AddNode(node=name, capacity=sizes, timeout=timeout)):
+            say(text)
+
+
+@node.command()
+@_node_argument
+@cluster_option
+@click.option(
+    "--grace-period",
+    "grace",
+    type=Seconds(0, whole=True),
+    metavar="TIME",
+    show_default="each Pod's own",
+    help="Grace period of all Pods.",
+)
+@click.option(
+    "--timeout",
+    type=Seconds(0),
+    metavar="TIME",
+    default="0",
+    show_default="as long as it takes",
+    help="How long the drain may take. After it the node takes Pods again, and stays.",
+)
+@click.option("--force", is_flag=True, help="Also end Pods without a controller. Nobody starts them elsewhere.")
+@click.option("--ignore-daemonsets", is_flag=True, help="Let Pods of DaemonSets end with the node.")
+@click.option("--delete-emptydir-data", is_flag=True, help="Also end Pods with emptyDir volumes. Their data is lost.")
+def remove(
+    name: str,
+    cluster: str,
+    grace: int | None,
+    timeout: float,
+    force: bool,
+    ignore_daemonsets: bool,
+    delete_emptydir_data: bool,
+) -> None:
+    """Drain NODE as `kubectl drain` does, then remove it from the cluster.
+
+    Its Pods are evicted, as PodDisruptionBudgets allow it; what is left ends as when a machine is switched off. Then
+    the Node object, its processes and its network are gone. If the drain fails, or you press Ctrl-C before its end,
+    the node takes Pods again.
+    """
+    asked = RemoveNode(
+        node=name,
+        grace=grace,
+        timeout=timeout,
+        force=force,
+        ignore_daemonsets=ignore_daemonsets,
+        delete_emptydir_data=delete_emptydir_data,
+    )
+    with cluster_errors():
+        for text in change_nodes(cluster, asked):
+            say(text)
 
 
 @node.command()

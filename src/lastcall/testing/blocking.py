@@ -246,6 +246,31 @@ class Cluster(Namespace):
     ) -> None:
         self.stop()
 
+    def add_node(self, name: str = "", *, node_capacity: str = "", timeout: float = 60.0) -> str:
+        """Add a node to the running cluster, and return its name when it is Ready: see `AsyncCluster.add_node`."""
+        return self._thread.run(self._async.add_node(name, node_capacity=node_capacity, timeout=timeout))
+
+    def remove_node(
+        self,
+        name: str,
+        *,
+        grace: int | None = None,
+        timeout: float = 0.0,
+        force: bool = False,
+        ignore_daemonsets: bool = False,
+        delete_emptydir_data: bool = False,
+    ) -> None:
+        """Remove a node from the running cluster, after a drain: see `AsyncCluster.remove_node`."""
+        removing = self._async.remove_node(
+            name,
+            grace=grace,
+            timeout=timeout,
+            force=force,
+            ignore_daemonsets=ignore_daemonsets,
+            delete_emptydir_data=delete_emptydir_data,
+        )
+        self._thread.run(removing)
+
     def in_namespace(self, name: str) -> Namespace:
         """Return the same cluster, with another namespace for objects that name none."""
         return Namespace(self._async.in_namespace(name), self._thread)

@@ -11,7 +11,7 @@ from lastcall.contexts import ContextOptions
 from lastcall.errors import ClusterError, LastcallError, StillThere, UserError
 from lastcall.experiment import ClusterProcess, unused_name
 from lastcall.kube.api import NAMESPACES, StatusError, is_not_found
-from lastcall.kube.cluster import ClusterStartError
+from lastcall.kube.cluster import AddNode, ClusterStartError, RemoveNode, parse_node_capacity
 from lastcall.manifests.applying import Named
 from lastcall.testing.link import Link
 from lastcall.testing.namespace import AsyncNamespace
@@ -115,6 +115,58 @@ class AsyncCluster(AsyncNamespace):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.stop()
+
+    # -- nodes ---------------------------------------------------------------------------------------------------------
+
+    async def add_node(self, name: str = "", *, node_capacity: str = "", timeout: float = 60.0) -> str:
+        """Add a node to the running cluster, and return its name when it is Ready: `lastcall node add`.
+
+        `name` is the next free one by default; `node_capacity` is its size (`"cpu=2,memory=4Gi"`). Raises ClusterError,
+        with nothing of the node left, and UserError for an existing cluster.
+        """
+        self._link.check_own("add_node")
+        try:
+            declared = parse_node_capacity([node_capacity] if node_capacity else [])
+        except ValueError as error:
+            raise UserError(f"node_capacity {error}") from None
+        if declared.nodes:
+            raise UserError(
+                f"node_capacity={node_capacity!r} is that of the new node: leave the name before the colon out"
+            )
+        asked = AddNode(node=name, capacity=dict(declared.every), timeout=timeout)
+        return str((await self._own.change_nodes(asked))["node"])
+
+    async def remove_node(
+        self,
+        name: str,
+        *,
+        grace: int | None = None,
+        timeout: float = 0.0,
+        force: bool = False,
+        ignore_daemonsets: bool = False,
+        delete_emptydir_data: bool = False,
+    ) -> None:
+        """Remove a node from the running cluster, after a drain: `lastcall node remove`, whose options these are.
+
+        `grace` seconds for every Pod, its own by default; the drain may take `timeout` seconds, 0 is as long as it
+        takes. Raises ClusterError when the drain fails: the node stays and takes Pods again. A call that is cancelled
+        during the drain does the same. Raises UserError for an existing cluster.
+        """
+        self._link.check_own("remove_node")
+        asked = RemoveNode(
+            node=name,
+            grace=grace,
+            timeout=timeout,
+            force=force,
+            ignore_daemonsets=ignore_daemonsets,
+            delete_emptydir_data=delete_emptydir_data,
+        )
+        await self._own.change_nodes(asked)
+
+    @property
+    def _own(self) -> Link:
+        assert isinstance(self._link, Link)
+        return self._link
 
     # -- namespaces ----------------------------------------------------------------------------------------------------
 

@@ -29,10 +29,13 @@ SETTLE_SECONDS = 5.0
 """How long the last events of an end may take to arrive when its object is gone."""
 _LOOK_SECONDS = 0.05
 _NAMESPACES = "lastcall neither creates nor deletes namespaces of an existing cluster"
+_NODES = "lastcall neither adds nor removes nodes of an existing cluster"
 CANNOT = {
     "create_namespace": (_NAMESPACES, "kubectl --context $context create namespace NAME, then in_namespace(NAME)"),
     "temporary_namespace": (_NAMESPACES, "kubectl --context $context create namespace NAME, then in_namespace(NAME)"),
     "delete_namespace": (_NAMESPACES, "kubectl --context $context delete namespace NAME"),
+    "add_node": (_NODES, "add a node as your provider does it"),
+    "remove_node": (_NODES, "kubectl --context $context drain NODE, then remove it as your provider does it"),
     "kubeconfig": (
         "other clients would use the current context of that file, which may be another cluster",
         "give them your own kubeconfig and the context, as in kubectl --context $context",

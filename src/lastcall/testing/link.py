@@ -3,6 +3,7 @@
 # check: reads facts because it reads what a cluster sends about itself
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,16 @@ from lastcall.errors import ClusterError, LastcallError
 from lastcall.experiment.ready import Objects
 from lastcall.kube.api import Object
 from lastcall.kube.client import client_for, load_kubeconfig
-from lastcall.kube.cluster import ClusterUsageError, ControlClient, ControlError, DirectoryError, NotRunning, Publish
+from lastcall.kube.cluster import (
+    AddNode,
+    ClusterUsageError,
+    ControlClient,
+    ControlError,
+    DirectoryError,
+    NotRunning,
+    Publish,
+    RemoveNode,
+)
 from lastcall.manifests.applying import Manifests
 from lastcall.records.record import Record
 from lastcall.testing.rollout import Rollout, run_rollout
@@ -85,6 +95,27 @@ class Link:
                 if "address" in answer:
                     return str(answer["address"])
         raise ControlError(f"cluster {self.name!r} did not say where {target} is published")
+
+    async def change_nodes(self, asked: AddNode | RemoveNode) -> dict[str, Any]:
+        """Return all that the cluster answers when it is done. Raises ClusterError.
+
+        A change that is cancelled is undone, if it still can be.
+        """
+        loop = asyncio.get_running_loop()
+        connection = await loop.run_in_executor(None, self._ask, self._control.connect)
+        connection.socket.settimeout(None)
+
+        def answers() -> dict[str, Any]:
+            return {key: value for answer in connection.ask(asked) for key, value in answer.items()}
+
+        try:
+            found: dict[str, Any] = await loop.run_in_executor(None, self._ask, answers)
+            return found
+        except asyncio.CancelledError:
+            connection.socket.shutdown(socket.SHUT_RDWR)  # the thread waits for it
+            raise
+        finally:
+            connection.close()
 
     # -- stories -------------------------------------------------------------------------------------------------------
 

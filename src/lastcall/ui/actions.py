@@ -1,13 +1,12 @@
 """What the page does to a Pod, and asks about it, each by the request that kubectl makes for the same."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
 import orjson
 
-from lastcall.kube.api import EVENTS, PODS, AnyObject, name_of, namespace_of, uid_of
+from lastcall.kube.api import EVENTS, PODS, AnyObject, eviction, name_of, namespace_of, uid_of
 from lastcall.records.quoting import one_line
 from lastcall.ui.source import PageClient
 
@@ -29,16 +28,6 @@ async def evict(client: PageClient, pod: AnyObject, grace: int | None) -> None:
     if grace is not None:
         options["gracePeriodSeconds"] = grace
     await client.create(PODS, eviction(name, namespace, options), namespace, name=name, subresource="eviction")
-
-
-def eviction(name: str, namespace: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The object that is posted."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": name, "namespace": namespace},
-        "deleteOptions": dict(options),
-    }
 
 
 async def events(client: PageClient, pod: AnyObject) -> list[dict[str, Any]]:

@@ -153,6 +153,39 @@ print("all of it")
 )
 
 
+NODES = (
+    HEAD
+    + """
+import asyncio
+
+with lastcall.Cluster() as cluster:
+    assert cluster.add_node(node_capacity="cpu=500m") == "node-2"
+    cluster.apply(pod("web", AT_ONCE, nodeName="node-2"), wait=True)
+    assert "add --force" in raises(lastcall.ClusterError, cluster.remove_node, "node-2")
+    assert "no name of a node" in raises(lastcall.ClusterError, cluster.add_node, "extra")
+    assert "leave the name" in raises(lastcall.UserError, cluster.add_node, node_capacity="node-3:cpu=1")
+
+    async def main():
+        async with lastcall.AsyncCluster.attach(cluster.name) as same:
+            assert await same.add_node("node-5") == "node-5"
+            await same.apply(pod("slow", "trap '' TERM; while true; do sleep 0.1; done", nodeName="node-5"), wait=True)
+            try:
+                async with asyncio.timeout(1):
+                    await same.remove_node("node-5", force=True, grace=60)
+            except TimeoutError:
+                while (await same.get("node/node-5"))["spec"].get("unschedulable"):
+                    await asyncio.sleep(0.1)  # a call that is cancelled lets the node take Pods again
+
+    asyncio.run(main())
+    cluster.delete("slow", grace=0)
+    cluster.remove_node("node-2", force=True, grace=1)
+    assert [each["metadata"]["name"] for each in cluster.list("nodes")] == ["node-1", "node-5"]
+    assert "does not exist" in raises(lastcall.LastcallError, cluster.logs, "web")
+print("all of it")
+"""
+)
+
+
 def said_by(program: str, user: str) -> Result:
     with Lastcall([], program=("-c", program), user=user) as command:
         return command.finish(180)
@@ -163,6 +196,11 @@ def said_by(program: str, user: str) -> Result:
 @pytest.mark.parametrize("program", [BLOCKING, ASYNC, ROLLOUT], ids=["blocking", "async", "rollout"])
 def test_a_program_uses_a_cluster_and_leaves_nothing(program: str, user: str) -> None:
     result = said_by(program, user)
+    assert result.status == 0 and result.out.endswith("all of it\n"), result.out + result.err
+
+
+def test_a_program_adds_nodes_to_its_cluster_and_removes_them() -> None:
+    result = said_by(NODES, ordinary_user.USERS[-1])
     assert result.status == 0 and result.out.endswith("all of it\n"), result.out + result.err
 
 

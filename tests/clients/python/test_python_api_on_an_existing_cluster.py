@@ -111,6 +111,8 @@ def test_what_an_existing_cluster_does_not_have_says_what_to_do(prod):
         (lambda: prod.create_namespace("new"), "create namespace NAME, then in_namespace"),
         (lambda: prod.delete_namespace("shop"), "delete namespace NAME"),
         (lambda: prod.temporary_namespace().__enter__(), "create namespace NAME, then in_namespace"),
+        (lambda: prod.add_node(), "as your provider does it"),
+        (lambda: prod.remove_node("node-2"), "drain NODE"),
         (lambda: prod.kubeconfig, "kubectl --context"),
         (lambda: prod.story("nobody"), "lastcall trace --context"),
         (lambda: prod.url("svc/headless:80"), "port_forward"),

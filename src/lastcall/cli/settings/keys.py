@@ -18,7 +18,7 @@ PROJECT = frozenset(
 """Options of a lastcall.yaml that nobody named: it may have come with a repository, so it sets what is measured, how
 much, how long and in which form. It reads, writes and runs no files, and opens no way into or out of the cluster."""
 
-COMMAND_LINE = frozenset({"all", "config", "delete", "fix", "yes"})
+COMMAND_LINE = frozenset({"all", "config", "delete", "delete-emptydir-data", "fix", "force", "yes"})
 """Options that consent to something or destroy something: given each time, on the command line."""
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lastcall.cli.errors import start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import cluster_errors
-from lastcall.errors import LastcallError, WorldError
+from lastcall.errors import LastcallError, UserError, WorldError
 from lastcall.kube.api import StatusError
 from lastcall.kube.client import ConnectionLost
 from lastcall.kube.cluster import (
@@ -23,7 +23,6 @@ from lastcall.kube.cluster import (
     Report,
     claim,
     encode,
-    layouts,
 )
 from lastcall.world.clock import RealClock
 from lastcall.world.tasks import Tasks
@@ -31,7 +30,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.kube.api import Object
-    from lastcall.kube.cluster import Front, PublishedPort, StateDirectory
+    from lastcall.kube.cluster import Front, KeptNodes, PublishedPort, StateDirectory
     from lastcall.ui import AskedPage
     from lastcall.ui.command_page import PageLink
 
@@ -107,6 +106,24 @@ def stay(options: UpOptions, teller: Teller, report: Report | None = None) -> in
                 directory[0].close()
 
 
+def _on_state(options: ClusterOptions, state: "StateDirectory | None") -> "tuple[ClusterOptions, KeptNodes]":
+    """The options with the nodes that were added to the cluster of this state, and without those that were removed."""
+    # late: 51 ms of `up --help`
+    from lastcall.kube.cluster import KeptNodes
+
+    if state is None:
+        return options, KeptNodes()
+    kept = state.nodes()
+    numbers = kept.numbers(options.nodes)
+    if options.container_runtime and len(numbers) > 1:
+        raise UserError(
+            "--container-runtime-endpoint: the cluster of this --state has several nodes, and such a cluster has one. "
+            "Name another directory"
+        )
+    nodes = replace(options, nodes=len(numbers), numbers=numbers, node_capacity=kept.capacity(options.node_capacity))
+    return replace(nodes, state=state.durable), kept
+
+
 def _parent(options: UpOptions) -> Parent:
     try:
         return Parent(options.die_with)
@@ -160,7 +177,7 @@ class _Life:
         from lastcall.kube.cluster import Front, FrontLog, PublishedPorts, start
 
         self._interrupts.check()
-        options = replace(self._options.cluster, state=state.durable if state is not None else "")
+        options, kept = _on_state(self._options.cluster, state)
         identity, port = state.credentials() if state is not None else (None, 0)
         log = FrontLog(self._directory)
         if self._report is not None:
@@ -169,7 +186,7 @@ class _Life:
         published = PublishedPorts(
             self._options.publish,
             node_ports=self._options.publish_node_ports,
-            node_ip=layouts(options.nodes)[0].ip,
+            node_ip=options.layouts[0].ip,
             world=World(),
         )
         try:
@@ -197,7 +214,7 @@ class _Life:
                 self._teller.note(
                     f"the cluster ends when you log out: {why}. To keep it running: sudo loginctl enable-linger $USER"
                 )
-            front = Front(cluster, options, self._directory, log, path, detached, published)
+            front = Front(cluster, options, self._directory, log, path, detached, published, kept=kept)
             front.warn = self._warn
             return self._run(front)
         finally:

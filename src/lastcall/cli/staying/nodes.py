@@ -6,7 +6,7 @@ import click
 
 from lastcall.cli.options import Seconds
 from lastcall.errors import UserError
-from lastcall.kube.cluster import ControlClient, Node
+from lastcall.kube.cluster import AddNode, Node, RemoveNode, ask_cluster, parse_node_capacity
 
 EXTRA_SECONDS = 60.0
 """How much longer than all its groups a shutdown may take to answer."""
@@ -39,11 +39,26 @@ def checked_periods(grace: int, critical: int, by_priority: tuple[str, ...] = ()
     return sorted(periods.items())
 
 
+def checked_capacity(text: str) -> dict[str, str]:
+    """Return what `node add --node-capacity` declares of the new node. Raises UserError."""
+    if not text:
+        return {}
+    try:
+        declared = parse_node_capacity([text])
+    except ValueError as error:
+        raise UserError(f"--node-capacity {error}") from None
+    if declared.nodes:
+        raise UserError(f"--node-capacity {text!r}: it is that of the new node. Leave the name before the colon out")
+    return dict(declared.every)
+
+
+def change_nodes(cluster: str, asked: AddNode | RemoveNode) -> Iterator[str]:
+    """What the cluster says meanwhile. Raises ControlError, NotRunning."""
+    return ask_cluster(cluster, asked, None)
+
+
 def ask_node(cluster: str, node: str, action: str, periods: list[tuple[int, int]] | None = None) -> Iterator[str]:
     """What the node says meanwhile. Raises ControlError, NotRunning."""
     seconds = sum(each for _, each in periods or [])
-    with ControlClient(cluster).connect() as connection:
-        connection.socket.settimeout(seconds + EXTRA_SECONDS)
-        for message in connection.ask(Node(node=node, action=action, periods=periods or [])):
-            if "text" in message:
-                yield str(message["text"])
+    asked = Node(node=node, action=action, periods=periods or [])
+    return ask_cluster(cluster, asked, seconds + EXTRA_SECONDS)

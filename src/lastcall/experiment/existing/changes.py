@@ -27,7 +27,6 @@ from lastcall.experiment.existing.ledger import (
     restoration,
     was,
 )
-from lastcall.experiment.existing.retries import until_answered
 from lastcall.experiment.ready.progress import unsettled
 from lastcall.experiment.rollout.custom import scaled, why_unsettled
 from lastcall.experiment.rollout.fields import RESTARTED_AT, is_custom, nested
@@ -52,7 +51,7 @@ from lastcall.kube.api import (
     selector_of_expressions,
     uid_of,
 )
-from lastcall.kube.client import JSON_PATCH, Client
+from lastcall.kube.client import JSON_PATCH, Client, until_answered
 from lastcall.kube.cri.sandbox.shim.procfs import start_time
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.world import World

@@ -1,30 +1,13 @@
-"""An API server that restarts is one that answers late: what can be asked twice is asked again."""
+"""A client of an API server that restarts: what can be asked twice is asked again."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from lastcall.kube.client import Client, ConnectionLost
-from lastcall.world.clock import Clock, monotonic
+from lastcall.kube.client import Client, until_answered
+from lastcall.world.clock import Clock
 
-PATIENCE_SECONDS = 60.0
-_AGAIN_SECONDS = 0.5
 _ASKS = ("get", "list")
-
-Answer = TypeVar("Answer")
-
-
-async def until_answered(clock: Clock, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-    """What `ask` answers, repeated for PATIENCE_SECONDS while the connection is lost. `ask` does the same when its
-    first request was carried out and only the answer is missing. Raises ConnectionLost, and what `ask` raises."""
-    deadline = monotonic(clock) + PATIENCE_SECONDS
-    while True:
-        try:
-            return await ask()
-        except ConnectionLost:
-            if monotonic(clock) > deadline:
-                raise
-        await clock.sleep(_AGAIN_SECONDS)
 
 
 @dataclass(slots=True)

@@ -13,13 +13,13 @@ from lastcall.experiment.existing.changes import GONE_SECONDS
 from lastcall.experiment.existing.ends import SYNC_SECONDS, PodEnds
 from lastcall.experiment.existing.namespace import ExistingNamespace
 from lastcall.experiment.existing.preflight import objects_around
-from lastcall.experiment.existing.retries import until_answered
 from lastcall.experiment.existing.run_checks import check_manifests, overlaps, planned
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.experiment.rollout.disruption import Disruption
 from lastcall.experiment.run.workspace import Run, RunWorkspace, longest_grace
 from lastcall.experiment.there import delete_if_there, get_if_there
 from lastcall.kube.api import PODS, Object, name_of, uid_of
+from lastcall.kube.client import until_answered
 from lastcall.manifests import OWNERS, Applied, Manifest
 from lastcall.records.memory import NoRecorder
 from lastcall.records.record import Recorder

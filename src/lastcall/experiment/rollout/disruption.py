@@ -17,6 +17,7 @@ from lastcall.kube.api import (
     Object,
     Resource,
     StatusError,
+    eviction,
     is_not_found,
     name_of,
     namespace_of,
@@ -88,10 +89,7 @@ class Disruption:
 
         `options` are DeleteOptions; a Pod that their precondition does not mean any more has gone. Raises WorldError.
         """
-        eviction = {"metadata": {"name": name_of(pod), "namespace": namespace_of(pod)}}
-        body: Object = {"apiVersion": "policy/v1", "kind": "Eviction", **eviction}
-        if options:
-            body["deleteOptions"] = options
+        body = eviction(name_of(pod), namespace_of(pod), options or {})
         began = monotonic(self.clock)
         sure = began + SURE_SECONDS
         while True:

@@ -23,6 +23,7 @@ from .meta import namespace_of as namespace_of
 from .meta import resource_version_of as resource_version_of
 from .meta import uid_of as uid_of
 from .patch.apply import strategic_merge_patch as strategic_merge_patch
+from .pods.eviction import eviction as eviction
 from .pods.handlers import handler_detail as handler_detail
 from .pods.handlers import handler_name as handler_name
 from .pods.recorded import container_facts as container_facts

@@ -40,3 +40,4 @@ from .kubeconfig_merge import users_kubeconfig as users_kubeconfig
 from .leaderelection import FencedClient as FencedClient
 from .leaderelection import LeaderElector as LeaderElector
 from .leaderelection import LeadershipLost as LeadershipLost
+from .retries import until_answered as until_answered

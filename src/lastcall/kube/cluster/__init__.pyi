@@ -1,7 +1,10 @@
+from .control.socket import AddNode as AddNode
 from .control.socket import ControlClient as ControlClient
 from .control.socket import Logs as Logs
 from .control.socket import Node as Node
 from .control.socket import Publish as Publish
+from .control.socket import RemoveNode as RemoveNode
+from .control.socket import ask_cluster as ask_cluster
 from .control.socket import claim as claim
 from .control.socket import encode as encode
 from .control.socket import read_record as read_record
@@ -46,6 +49,7 @@ from .staying.detach import Report as Report
 from .staying.detach import start_behind as start_behind
 from .staying.front import Front as Front
 from .staying.front_log import FrontLog as FrontLog
+from .staying.kept_nodes import KeptNodes as KeptNodes
 from .staying.parent import Parent as Parent
 from .staying.state import StateDirectory as StateDirectory
 from .virtual.tree import Serving as Serving

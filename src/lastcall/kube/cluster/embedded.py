@@ -10,24 +10,27 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from lastcall.kube.api.resources import NODES
 from lastcall.kube.client.api import ConnectionLost
-from lastcall.kube.cluster.control.channel import Died, Failed, Restarted, SetLink, Started
+from lastcall.kube.cluster.control.channel import Died, Failed, Join, Leave, Restarted, SetLink, Started
 from lastcall.kube.cluster.control.node import NodeControlClient
 from lastcall.kube.cluster.egress.pair import EgressServer
-from lastcall.kube.cluster.errors import ClusterStartError, ControlError
+from lastcall.kube.cluster.errors import ClusterStartError, ClusterUsageError, ControlError
 from lastcall.kube.cluster.health.nodes_ready import nodes_ready
 from lastcall.kube.cluster.health.restarts import at_work, how, where
-from lastcall.kube.cluster.layout import layouts
+from lastcall.kube.cluster.layout import joining_layout, roles
+from lastcall.kube.cluster.node_capacity import NodeCapacity
 from lastcall.kube.cluster.options import ClusterOptions
+from lastcall.kube.cluster.plan import NodePlan
 from lastcall.kube.cluster.staying.credentials import Identity
 from lastcall.kube.cluster.tree import Tree, explained, grow
+from lastcall.kube.cluster.user_ids import UserIDBlocks, claim_blocks
 from lastcall.records.record import Record, Recorder
-from lastcall.records.ring import RingReader, RingRecorder
+from lastcall.records.ring import Ring, RingReader, RingRecorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import RealClock, monotonic
 from lastcall.world.messages import Message, Verbs
@@ -51,6 +54,8 @@ _ANSWERS_WITHIN_SECONDS, _TRY_AGAIN_SECONDS = 60.0, 0.05
 """Of an API server that was just started: no connection before the first, and between two tries."""
 _LINK_SECONDS = 30.0
 """How long init may take to cut a link, or to reconnect it."""
+_NODE_SECONDS = 120.0
+"""How long init may take to start a node's processes, or to end them and all that is theirs."""
 
 _RECORDS_TOGETHER_SECONDS = 0.015
 """From the first record that is new to its reading: less than an eye sees, and the rings hold more than comes then."""
@@ -75,10 +80,11 @@ class Running:
 
         self._tree, self._plan, self._options = tree, tree.plan, tree.options
         self._clock = RealClock()
-        self._readers = [RingReader(ring) for ring in self._plan.rings.values()]
-        self._egress = [EgressServer(each.egress_front, pods=self._options.egress) for each in self._plan.nodes]
+        self._readers = {role: RingReader(ring) for role, ring in self._plan.rings.items()}
+        self._overwritten = 0
+        self._egress = {each.layout.name: self._egress_server(each) for each in self._plan.nodes}
         if self._plan.store_way is not None:
-            self._egress.append(EgressServer(self._plan.store_way[0]))
+            self._egress[""] = EgressServer(self._plan.store_way[0])
         self._nodes = {each.layout.name: NodeControlClient(each.control_front) for each in self._plan.nodes}
         credentials = self._plan.credentials
         context = ssl.create_default_context(cadata=credentials.ca_certificate.decode())
@@ -93,15 +99,17 @@ class Running:
         self._failed = ""
         self._kubeconfig_fd = -1
         self._tell_carried = False
-        self._links: dict[int, asyncio.Future[str]] = {}
-        self._last_link = 0
+        self._asked: dict[int, asyncio.Future[str]] = {}
+        self._last_asked = 0
+        self._pids: dict[str, int] = {}
+        """Role → pid as the cluster sees it."""
         self._from_init = Verbs(
-            {Started: lambda told: None, Restarted: self._restarted, Died: self._died, Failed: self._set_up_failed}
+            {Started: self._started, Restarted: self._restarted, Died: self._died, Failed: self._set_up_failed}
         )
 
     def stop(self) -> None:
         """End the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
-        for server in self._egress:
+        for server in self._egress.values():
             server.close()
         for client in self._nodes.values():
             client.close()
@@ -124,7 +132,7 @@ class Running:
         loop = asyncio.get_running_loop()
         loop.add_reader(self._plan.wake_fd, self._woken)
         loop.add_reader(self._tree.channel.socket, self._read_channel)
-        for server in self._egress:
+        for server in self._egress.values():
             server.start()
         for node in self._nodes.values():
             node.start()
@@ -156,10 +164,12 @@ class Running:
 
     async def wait_node_ready(self) -> None:
         """Return when every node is Ready and takes Pods. Raises ClusterStartError when a role died instead."""
-        names = [each.name for each in layouts(self._options.nodes)]
-        await self._unless_dead(nodes_ready(self.client, names, self._clock, controllers=self._options.controllers))
+        await self._unless_dead(self._ready(self.nodes))
         self._is_up = True
         asyncio.get_running_loop().call_later(AFTER_SECONDS, give_back_start_code)
+
+    async def _ready(self, names: Sequence[str]) -> None:
+        await nodes_ready(self.client, names, self._clock, controllers=self._options.controllers)
 
     async def _unless_dead(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, or ClusterStartError as soon as a role dies."""
@@ -224,20 +234,25 @@ class Running:
         asyncio.get_running_loop().add_reader(self._plan.wake_fd, self._woken)
         with suppress(BlockingIOError):
             os.eventfd_read(self._plan.wake_fd)
-        for reader in self._readers:
-            for record in reader.read_new():
-                for callback in self._on_record:
-                    try:
-                        callback(record)
-                    except Exception as error:
-                        crash_guard.caught("records", record.kind, error)
+        for reader in self._readers.values():
+            self._read_ring(reader)
+
+    def _read_ring(self, reader: RingReader) -> None:
+        for record in reader.read_new():
+            for callback in self._on_record:
+                try:
+                    callback(record)
+                except Exception as error:
+                    crash_guard.caught("records", record.kind, error)
 
     def _read_channel(self) -> None:
         channel = self._tree.channel
-        for fields in channel.read():
+        for fields, fds in channel.read():
+            for fd in fds:
+                os.close(fd)
             if "answer" in fields:
                 number = fields["answer"]
-                asked = self._links.get(number) if type(number) is int else None
+                asked = self._asked.get(number) if type(number) is int else None
                 if asked is not None and not asked.done():
                     asked.set_result(str(fields.get("error") or ""))
                 continue
@@ -246,7 +261,7 @@ class Running:
                 do(told)
         if channel.closed:
             asyncio.get_running_loop().remove_reader(channel.socket)
-            for asked in self._links.values():
+            for asked in self._asked.values():
                 if not asked.done():
                     asked.set_result("the cluster has ended")
             self._died(Died.read({"role": "init", "pid": 1, **self._tree.reap_init()}))
@@ -254,7 +269,11 @@ class Running:
     def _set_up_failed(self, told: Failed) -> None:
         self._failed = told.message
 
+    def _started(self, told: Started) -> None:
+        self._pids[told.role] = told.pid
+
     def _restarted(self, told: Restarted) -> None:
+        self._pids[told.role] = told.pid
         for callback in self._on_restarted:
             callback(told.role, told.pid)
 
@@ -282,30 +301,116 @@ class Running:
 
     def hand_over(self, accepted: socket.socket, address: str, port: int) -> bool:
         """Give the first node a connection that was accepted on the host; False when it takes none."""
-        return self._egress[0].hand_over(accepted, address, port, tell=self._tell_carried)
+        return self._egress[self.nodes[0]].hand_over(accepted, address, port, tell=self._tell_carried)
 
     def on_carried(self, told: "Callable[[Carried], None]") -> None:
         """Call `told` with what becomes of each connection handed over from now on (`kube/cluster/egress/pair.py`)."""
-        self._tell_carried, self._egress[0].on_carried = True, told
+        self._tell_carried, self._egress[self.nodes[0]].on_carried = True, told
 
     async def set_link(self, node: str, connected: bool) -> None:
         """Cut the link of a node's network namespace to the control plane's, or reconnect it. Raises ControlError."""
-        if self._options.nodes == 1:
-            raise ControlError("a single node cannot be disconnected: start the cluster with --nodes 2")
-        self._last_link = number = self._last_link + 1
-        asked = self._links[number] = asyncio.get_running_loop().create_future()
+        if not next(each for each in self._plan.nodes if each.layout.name == node).layout.has_netns:
+            raise ControlError(f"{node} shares its network with the control plane: start the cluster with --nodes 2")
+        await self._ask_init(SetLink(node=node, connected=connected), _LINK_SECONDS)
+
+    async def _ask_init(self, message: Message, seconds: float, fds: tuple[int, ...] = ()) -> None:
+        """Return when init has done it. Raises ControlError."""
+        self._last_asked = number = self._last_asked + 1
+        asked = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
-            self._tree.channel.ask(number, SetLink(node=node, connected=connected))
-            async with asyncio.timeout(_LINK_SECONDS):
+            self._tree.channel.ask(number, message, fds)
+            async with asyncio.timeout(seconds):
                 error = await asked
         except TimeoutError:
             raise ControlError("the cluster does not answer: it is stopping, or it hangs") from None
         except OSError as gone:
             raise ControlError("the cluster has ended") from gone
         finally:
-            del self._links[number]
+            del self._asked[number]
         if error:
             raise ControlError(error)
+
+    # -- nodes that come and go ----------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> list[str]:
+        """Return the names of the nodes that there are now."""
+        return [each.layout.name for each in self._plan.nodes]
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Return the processes that there are now."""
+        return roles((each.layout for each in self._plan.nodes), self._options.load is not None)
+
+    def check_size(self, node: str, capacity: Mapping[str, str]) -> str:
+        """Return a note on a size that is declared only, "" for none. Raises ControlError for one that cannot be."""
+        if not capacity:
+            return ""
+        # late: few nodes have a size
+        from lastcall.kube.cluster.machine_size import check_node_sizes
+
+        try:
+            return check_node_sizes(self._plan, NodeCapacity(nodes={node: capacity}), [node])
+        except ClusterUsageError as error:
+            raise ControlError(str(error)) from error
+
+    async def add_node(self, number: int, capacity: Mapping[str, str]) -> None:
+        """Start the processes of the node `number`. Raises ControlError and OSError, with nothing left of it."""
+        if self._plan.other is not None:
+            raise ControlError("a cluster on another container runtime has one node: each node would need a runtime")
+        layout = joining_layout(number)
+        made = [Ring.create(f"lastcall-{role}", self._plan.wake_fd) for role in (layout.shim, layout.name)]
+        logs = [os.memfd_create(f"lastcall-log-{role}", os.MFD_CLOEXEC) for role in (layout.shim, layout.name)]
+        ids = claim_blocks(1, self._options.max_pods)
+        node = NodePlan.make(layout, capacity, ids)
+        for role, ring, log in zip((layout.shim, layout.name), made, logs, strict=True):
+            self._plan.rings[role], self._plan.logs[role] = ring, log
+            self._readers[role] = RingReader(ring)
+        self._egress[layout.name] = self._egress_server(node)
+        self._nodes[layout.name] = NodeControlClient(node.control_front)
+        self._plan.nodes.append(node)
+        self._plan.nodes.sort(key=lambda each: each.layout.number)
+        self._egress[layout.name].start()
+        self._nodes[layout.name].start()
+        fds = (made[0].fd, logs[0], made[1].fd, logs[1], node.egress_node.fileno(), node.control_node.fileno())
+        asked = Join(number=number, capacity=dict(capacity), first_id=ids.first, id_ranges=ids.pods)
+        try:
+            await self._ask_init(asked, _NODE_SECONDS, fds)
+        except ControlError:
+            self._forget(node)
+            raise
+        finally:
+            node.close_node()
+
+    async def wait_ready(self, node: str) -> None:
+        """Return when a node that was added is Ready and takes Pods."""
+        await self._ready([node])
+
+    async def remove_node(self, node: str) -> None:
+        """End a node's processes and all that is theirs. Idempotent. Raises ControlError."""
+        await self._ask_init(Leave(node=node), _NODE_SECONDS)
+        for each in [each for each in self._plan.nodes if each.layout.name == node]:
+            self._forget(each)
+
+    def _forget(self, node: NodePlan) -> None:
+        """Let go of a node whose processes have ended, or never began."""
+        layout = node.layout
+        self._plan.nodes.remove(node)
+        self._nodes.pop(layout.name).close()
+        self._egress.pop(layout.name).close()
+        for role in (layout.shim, layout.name):
+            reader = self._readers.pop(role)
+            self._read_ring(reader)
+            self._overwritten += reader.overwritten
+            ring = self._plan.rings.pop(role)
+            ring.close()
+            for fd in (ring.fd, self._plan.logs.pop(role)):
+                os.close(fd)
+            self._pids.pop(role, None)
+        (node.ids or UserIDBlocks()).release()
+
+    def _egress_server(self, node: NodePlan) -> EgressServer:
+        return EgressServer(node.egress_front, pods=self._options.egress)
 
     async def drain_records(self, seconds: float = 0.05) -> None:
         """Read what the rings still hold, and what arrives within `seconds`."""
@@ -317,7 +422,7 @@ class Running:
     def records_overwritten(self) -> int:
         """Return how many records were never read because a ring was full of newer ones: this process was held up too
         long."""
-        return sum(reader.overwritten for reader in self._readers)
+        return self._overwritten + sum(reader.overwritten for reader in self._readers.values())
 
     # -- for people and tests ----------------------------------------------------------------------------------------
 
@@ -366,4 +471,4 @@ class Running:
 
     def host_pids(self) -> dict[str, int]:
         """Return role → pid in the host's PID namespace, for the roles that live."""
-        return self._tree.host_pids()
+        return self._tree.host_pids({pid: role for role, pid in self._pids.items()})

@@ -27,15 +27,15 @@ from contextlib import suppress
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, NoReturn
 
-from lastcall.kube.cluster.control.channel import Channel, Died, Failed, Restarted, SetLink, Started
+from lastcall.kube.cluster.control.channel import Channel, Died, Failed, Join, Leave, Restarted, SetLink, Started
 from lastcall.kube.cluster.health.heartbeat import WorkingOn
 from lastcall.kube.cluster.health.orphans import Orphans
 from lastcall.kube.cluster.health.restarts import Deaths, RestartBackoff, is_its_own_fault, serves_alone
 from lastcall.kube.cluster.health.watchdog import Hang, Watchdog
-from lastcall.kube.cluster.layout import LOAD, NodeLayout
+from lastcall.kube.cluster.layout import LOAD, SWEEPER, NodeLayout
 from lastcall.kube.cluster.options import API_ENDPOINT, API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT
 from lastcall.kube.cluster.plan import NodePlan, Plan
-from lastcall.kube.cluster.root import make_root
+from lastcall.kube.cluster.root import make_directories, make_root
 from lastcall.records import kinds
 from lastcall.records.quoted_log import QuotedFormatter
 from lastcall.records.ring import RingRecorder
@@ -44,10 +44,10 @@ from lastcall.world.clock import RealClock, monotonic
 from lastcall.world.messages import Fields, Verbs, WrongMessage
 
 if TYPE_CHECKING:
+    from lastcall.kube.cluster.nodes.coming import Leaving
     from lastcall.records.definitions.init import ProcessDied, ProcessRestarted
     from lastcall.records.definitions.parts import WhyItDied
 
-_SHIM_STATE_SIZE = "16m"
 _LINES_UNDER_LOAD = 5000
 """Of output, told a second, where a load generator's requests are looked for in what applications print."""
 _ORPHANS_SECONDS = 0.005
@@ -55,6 +55,9 @@ _ORPHANS_SECONDS = 0.005
 _END_SECONDS = 3.0
 """How long killed processes may take to end before their control groups are left to front or the next start."""
 
+
+LATER = "later"
+"""What a verb answers whose answer comes when it is done."""
 
 ControlPlane = Callable[[Plan], None]
 Node = Callable[[Plan, NodePlan], None]
@@ -91,8 +94,8 @@ def run_init(
             link.join(plan.nodes[0].layout)
         else:
             for each in plan.nodes:
-                _make_directories(each.layout)
-        if plan.options.nodes > 1:
+                make_directories(each.layout)
+        if plan.nodes[0].layout.has_netns:
             # late: 2.4 ms of the start of `run`
             from lastcall.kube.cluster.nodes.network import make_node_networks
 
@@ -111,7 +114,7 @@ class _Init:
     def __init__(self, plan: Plan, front: Channel, control_plane: ControlPlane, node: Node, load: ControlPlane) -> None:
         self._plan = plan
         self._front = front
-        self._verbs = Verbs({SetLink: self._set_link})
+        self._verbs = Verbs({SetLink: self._set_link, Join: self._join, Leave: self._leave})
         self._control_plane = control_plane
         self._node = node
         self._load = load
@@ -127,6 +130,7 @@ class _Init:
         self._orphans: dict[str, Orphans] = {}
         self._watchdog = Watchdog(plan.hearts, self._clock)
         self._deaths = {role: Deaths() for role in plan.hearts}
+        self._leaving: dict[str, Leaving] = {}
 
     def run(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
@@ -180,7 +184,7 @@ class _Init:
                     "--socket", layout.shim_socket, "--state", layout.shim_state,
                     "--ring-fd", str(ring), "--wake-fd", str(self._plan.wake_fd),
                     "--cgroups", json.dumps(self._plan.cgroups_of(layout)),
-                    "--capacity", json.dumps(self._plan.options.node_capacity.enforced(layout.name)),
+                    "--capacity", json.dumps(self._nodes[layout.name].enforceable),
                     *(("--lines", str(_LINES_UNDER_LOAD)) if self._plan.options.load else ()),
                 ]  # fmt: skip
                 with suppress(OSError):
@@ -210,6 +214,8 @@ class _Init:
                     self._plan.hearts[role].take()
                 if layout is not None:
                     self._enter(layout)
+                for netns in self._plan.netns.values():
+                    os.close(netns)  # a node that leaves takes its network with it
                 main()
                 code = 0
             except BaseException as error:
@@ -228,8 +234,8 @@ class _Init:
             while True:
                 for key, _ in selector.select(self._seconds_to_wait()):
                     if key.data == "front":
-                        for fields in self._front.read():
-                            self._obey(fields)
+                        for fields, fds in self._front.read():
+                            self._obey(fields, fds)
                         if self._front.closed:
                             self._end()
                     if key.data == "child":
@@ -238,20 +244,81 @@ class _Init:
                     self._tell_of(role, hang)
                 self._reap()
                 self._restart()
+                self._go_on_leaving()
 
-    def _obey(self, fields: Fields) -> None:
+    def _obey(self, fields: Fields, fds: tuple[int, ...]) -> None:
         """What is asked of one node, and what nobody understands, does not end all."""
-        error = ""
+        error, call = "", fields.get("call")
         try:
             do, asked = self._verbs.read(fields)
-            do(asked)
+            if do(asked, call, fds) == LATER:
+                return
         except WrongMessage as wrong:
             error = str(wrong)
         except Exception as failed:
             error = f"the kernel refuses: {str(failed) or type(failed).__name__}"
-        self._front.answer(fields.get("call"), error)
+        self._front.answer(call, error)
 
-    def _set_link(self, asked: SetLink) -> None:
+    def _join(self, asked: Join, call: object, fds: tuple[int, ...]) -> None:
+        """Start one node more. Raises OSError, ValueError, WrongMessage; nothing of it stays then."""
+        # late: most clusters keep their nodes
+        from lastcall.kube.cluster.nodes.coming import join, part
+
+        node = join(self._plan, asked, fds)
+        layout = node.layout
+        self._nodes[layout.name], self._shims[layout.shim] = node, layout
+        self._deaths[layout.name] = Deaths()
+        for role in (layout.shim, layout.name):
+            self._restarts |= {role: RestartBackoff()} if self._plan.options.restart_roles else {}
+        try:
+            for role in (layout.shim, layout.name):
+                self._start(role)
+        except OSError:
+            if layout.shim not in self._children.values():
+                self._forget(layout)
+                part(self._plan, node)
+            raise
+
+    def _leave(self, asked: Leave, call: object, fds: tuple[int, ...]) -> str:
+        """End a node: its processes now, the answer comes when nothing of it is left. Raises WrongMessage."""
+        # late: most clusters keep their nodes
+        from lastcall.kube.cluster.nodes.coming import Leaving
+
+        node = self._nodes.get(asked.node)
+        if node is None:
+            return ""
+        if not node.layout.has_netns or node.layout.number == 1:
+            raise WrongMessage(f"{asked.node} cannot leave: it has what published ports and static Pods need")
+        roles = (node.layout.shim, node.layout.name)
+        leaving = self._leaving.setdefault(asked.node, Leaving(node))
+        leaving.calls.append(call)
+        for role in roles:
+            self._restarts.pop(role, None)
+            self._due.pop(role, None)
+        for pid in [pid for pid, role in self._children.items() if role in roles]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return LATER
+
+    def _go_on_leaving(self) -> None:
+        for name, leaving in list(self._leaving.items()):
+            layout = leaving.node.layout
+            busy = {layout.shim, layout.name} & set(self._children.values())
+            if busy or layout.shim in self._orphans or not leaving.sweep(self._plan, self._children):
+                continue
+            self._forget(layout)
+            del self._leaving[name]
+            for call in leaving.calls:
+                self._front.answer(call)
+
+    def _forget(self, layout: NodeLayout) -> None:
+        del self._nodes[layout.name], self._shims[layout.shim], self._deaths[layout.name]
+        for role in (layout.shim, layout.name):
+            self._restarts.pop(role, None)
+            self._due.pop(role, None)
+            self._started_at.pop(role, None)
+
+    def _set_link(self, asked: SetLink, call: object, fds: tuple[int, ...]) -> None:
         """Cut a node's link, or reconnect it. Raises OSError."""
         # late: 2.4 ms of the start of `run`
         from lastcall.kube.cluster.nodes.network import connect, disconnect
@@ -275,6 +342,8 @@ class _Init:
 
     def _seconds_to_wait(self) -> float | None:
         look = self._watchdog.seconds_to_wait()
+        if self._leaving and self._orphans:
+            return _ORPHANS_SECONDS
         if not self._due:
             return look
         first = max(0.0, min(self._due.values()) - monotonic(self._clock))
@@ -290,6 +359,8 @@ class _Init:
             if pid == 0:
                 return
             role = self._children.pop(pid, "orphan")
+            if role == SWEEPER:
+                continue
             code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
             number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
             if role == "orphan":
@@ -311,7 +382,7 @@ class _Init:
                 facts["restartsIn"] = self._died(role)
             self._recorder.record(kinds.PROCESS_DIED, facts=facts)
             self._front.tell(Died.read(facts))
-            if role in self._shims and role in self._restarts:
+            if role in self._shims and (role in self._restarts or self._shims[role].name in self._leaving):
                 self._orphans[role] = Orphans(self._shims[role].shim_journals, self._recorder, self._clock)
 
     def _why(self, role: str, code: int | None, number: int | None) -> "WhyItDied":
@@ -351,14 +422,6 @@ class _Init:
 
 def _working_on(turn: WorkingOn | None) -> "WhyItDied":
     return {"workingOn": {"component": turn.component, "key": turn.key}} if turn is not None else {}
-
-
-def _make_directories(layout: NodeLayout) -> None:
-    os.makedirs(layout.directory, 0o755, exist_ok=True)
-    # Its own file system: a Pod that fills the other one must not keep the shim from recording how it ended.
-    os.mkdir(layout.shim_state, 0o700)
-    flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
-    linux.mount("lastcall-shim", layout.shim_state, "tmpfs", flags, f"mode=700,size={_SHIM_STATE_SIZE}")
 
 
 def _wait_for_child() -> bool:

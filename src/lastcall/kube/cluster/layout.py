@@ -6,6 +6,7 @@ the control plane, which routes between them, by a veth pair: cutting it is losi
 
 # check: pure
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -21,9 +22,12 @@ own."""
 _API_PORT = 6443
 
 
+_NODE_NAME = re.compile(r"node-([1-9]\d*)")
+
+
 @dataclass(frozen=True, slots=True)
 class NodeLayout:
-    """The node `number` (from 1) of a cluster that has `of` nodes."""
+    """The node `number` (from 1) of a cluster that has `of` nodes, or whose last one has the number `of`."""
 
     number: int
     of: int
@@ -84,13 +88,29 @@ class NodeLayout:
         return f"{self.shim_state}/processes"
 
 
-def layouts(count: int) -> tuple[NodeLayout, ...]:
-    """Return those of a cluster of `count` nodes."""
-    return tuple(NodeLayout(number, count) for number in range(1, count + 1))
+def layouts(count: int, numbers: Iterable[int] = ()) -> tuple[NodeLayout, ...]:
+    """Return those of a cluster of `count` nodes, or of one with these `numbers`, the first of which is 1."""
+    found = sorted(numbers) or range(1, count + 1)
+    return tuple(NodeLayout(number, found[-1]) for number in found)
+
+
+def joining_layout(number: int) -> NodeLayout:
+    """Return that of a node which joins a running cluster: its network namespace is its own."""
+    return NodeLayout(number, max(number, 2))
+
+
+def number_of(name: str) -> int | None:
+    """Return the number of a node by its name, None for what is no name of a node."""
+    found = _NODE_NAME.fullmatch(name)
+    return int(found[1]) if found is not None and int(found[1]) <= MOST_NODES else None
 
 
 LOAD = "load"
 """The role that sends requests (`traffic/process.py`), in the first node's network namespace."""
+
+
+SWEEPER = "sweeper"
+"""The role of a child of init that removes the files of a node that has left."""
 
 
 def looped(names: Iterable[str]) -> list[str]:
@@ -98,7 +118,7 @@ def looped(names: Iterable[str]) -> list[str]:
     return [name for name in names if name not in ("front", "init") and not name.startswith("shim-")]
 
 
-def roles(count: int, load: bool = False) -> tuple[str, ...]:
-    """The processes of a cluster of `count` nodes, in the order in which people are told of them."""
-    nodes = (role for each in layouts(count) for role in (each.shim, each.name))
+def roles(of: Iterable[NodeLayout], load: bool = False) -> tuple[str, ...]:
+    """The processes of a cluster of these nodes, in the order in which people are told of them."""
+    nodes = (role for each in of for role in (each.shim, each.name))
     return ("front", "init", "control-plane", *nodes, *((LOAD,) if load else ()))

@@ -35,8 +35,13 @@ class NodeCapacity:
 
     def enforced(self, node: str) -> dict[str, int]:
         """Return what control groups can enforce of it: `cpu` in thousandths, `memory` in bytes."""
-        declared = {name: parse_quantity(text) for name, text in self.of(node).items() if name in ENFORCED}
-        return {name: each.milli if name == "cpu" else each.whole for name, each in declared.items()}
+        return enforceable(self.of(node))
+
+
+def enforceable(capacity: Mapping[str, str]) -> dict[str, int]:
+    """Return what control groups can enforce of a capacity: `cpu` in thousandths, `memory` in bytes."""
+    declared = {name: parse_quantity(text) for name, text in capacity.items() if name in ENFORCED}
+    return {name: each.milli if name == "cpu" else each.whole for name, each in declared.items()}
 
 
 def parse_node_capacity(texts: Sequence[str]) -> NodeCapacity:

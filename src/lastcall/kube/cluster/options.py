@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from lastcall.kube.cluster.layout import CONTROL_PLANE_IP, STATE_DIR, roles
+from lastcall.kube.cluster.layout import CONTROL_PLANE_IP, STATE_DIR, NodeLayout, layouts, roles
 from lastcall.kube.cluster.node_capacity import NodeCapacity
 from lastcall.kube.cluster.propagation import PropagationPlan
 
@@ -60,23 +60,22 @@ class LoadRole(Protocol):
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
     """`state_size` is the size cap of Pods' tmpfs, as mount(8) takes it (`50%` of memory, `4g`); the store has its own.
-
     `store` is `memory` for a cluster of one command, `sqlite` (in `DURABLE_DIR`) for one that stays, or `etcd`, which
     `etcd` says how to reach. `service_account_key` signs tokens in place of a key of the cluster's own. `state` is an
     absolute path of the host that is bound on `DURABLE_DIR`, "" for none. `restart_roles`: init starts a node process,
     a shim or, with the sqlite store, a control plane that died again; otherwise such a death is the end of the command.
     `static_pods` is an absolute path of the host with manifests of static Pods, "" for none; they are node-1's.
     `controllers` False leaves them to `lastcall controller-manager`, `scheduler` False that to `lastcall scheduler`.
-    `nodes` is how many there are. `load` sends requests, None for no such process. `propagation` is how long changes of
-    endpoints take. `max_pods` is the kubelet's maxPods: a node has 254 addresses for them. `node_capacity` makes nodes
-    smaller than the machine. `egress`: Pods reach names and TCP ports outside, through front. `container_log_max_size`
-    and `container_log_max_files` are the kubelet's containerLogMaxSize (a quantity; negative: no rotation) and
-    containerLogMaxFiles. `cni_conf_dir` is an absolute path of the host: the Pod network is what its first file
-    configures, on a node for which it has a directory of the node's name what that one's does; "" is the built-in
-    routing. `cni_bin_dir` is where the plugins are, "" for the usual places. `feature_gates` are settings that
-    `api.feature_gates` has checked. `seccomp_default` is the kubelet's seccompDefault. `container_runtime` is the
-    absolute path of the socket of another container runtime, "" for lastcall's own. `audit` is where the API server
-    writes down what is asked of it, None for nowhere.
+    `nodes` is how many there are, `numbers` which ones where some of a kept cluster are missing. `load` sends requests,
+    None for no such process. `propagation` is how long changes of endpoints take. `max_pods` is the kubelet's maxPods:
+    a node has 254 addresses for them. `node_capacity` makes nodes smaller than the machine. `egress`: Pods reach names
+    and TCP ports outside, through front. `container_log_max_size` and `container_log_max_files` are the kubelet's
+    containerLogMaxSize (a quantity; negative: no rotation) and containerLogMaxFiles. `cni_conf_dir` is an absolute path
+    of the host: the Pod network is what its first file configures, on a node for which it has a directory of the node's
+    name what that one's does; "" is the built-in routing. `cni_bin_dir` is where the plugins are, "" for the usual
+    places. `feature_gates` are settings that `api.feature_gates` has checked. `seccomp_default` is the kubelet's
+    seccompDefault. `container_runtime` is the absolute path of the socket of another container runtime, "" for
+    lastcall's own. `audit` is where the API server writes down what is asked of it, None for nowhere.
     """
 
     kubernetes_version: str = "1.36"
@@ -94,6 +93,7 @@ class ClusterOptions:
     container_log_max_size: str = "10Mi"
     container_log_max_files: int = 5
     nodes: int = 1
+    numbers: tuple[int, ...] = ()
     load: LoadRole | None = None
     max_pods: int = 110
     node_capacity: NodeCapacity = field(default_factory=NodeCapacity)
@@ -106,6 +106,11 @@ class ClusterOptions:
     propagation: PropagationPlan = field(default_factory=PropagationPlan)
 
     @property
+    def layouts(self) -> tuple[NodeLayout, ...]:
+        """Return the nodes that the cluster starts with."""
+        return layouts(self.nodes, self.numbers)
+
+    @property
     def roles(self) -> tuple[str, ...]:
-        """Return the processes of the cluster."""
-        return roles(self.nodes, self.load is not None)
+        """Return the processes that the cluster starts with."""
+        return roles(self.layouts, self.load is not None)

@@ -3,6 +3,7 @@
 import errno
 import os
 import socket
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 from lastcall.kube.cluster.control.node import node_control_pair
 from lastcall.kube.cluster.egress.pair import egress_pair
 from lastcall.kube.cluster.health.heartbeat import Heartbeat
-from lastcall.kube.cluster.layout import NodeLayout, layouts, looped
-from lastcall.kube.cluster.node_capacity import ENFORCED
+from lastcall.kube.cluster.layout import NodeLayout, looped
+from lastcall.kube.cluster.node_capacity import ENFORCED, enforceable
 from lastcall.kube.cluster.options import ClusterOptions
 from lastcall.kube.cluster.staying.credentials import Credentials
 from lastcall.kube.cluster.user_ids import UserIDBlocks, claim_blocks
 from lastcall.kube.cri.sandbox.cgroups.place import Place, make_place
+from lastcall.kube.node.pods.user_ids import UserIDs
 from lastcall.records.ring import Ring
 from lastcall.world.world import World
 
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
 class NodePlan:
     """What front made for one node.
 
-    `egress_front` and `egress_node` are the two ends of the way out (`kube/cluster/egress/pair.py`), `control_front`
-    and `control_node` those of what front asks the node (`kube/cluster/control/node.py`).
+    `capacity` has the quantities that are declared of it, by resource. `ids` are the user ids of a node that joined a
+    running cluster, None for those of `Plan.user_ids`. `egress_front` and `egress_node` are the two ends of the way out
+    (`kube/cluster/egress/pair.py`), `control_front` and `control_node` those of what front asks the node
+    (`kube/cluster/control/node.py`).
     """
 
     layout: NodeLayout
@@ -36,10 +40,31 @@ class NodePlan:
     egress_node: socket.socket
     control_front: socket.socket
     control_node: socket.socket
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    ids: UserIDBlocks | None = None
 
     @classmethod
-    def make(cls, layout: NodeLayout) -> Self:
-        return cls(layout, *egress_pair(), *node_control_pair())
+    def make(cls, layout: NodeLayout, capacity: Mapping[str, str], ids: UserIDBlocks | None = None) -> Self:
+        return cls(layout, *egress_pair(), *node_control_pair(), capacity, ids)
+
+    @classmethod
+    def inside(
+        cls, layout: NodeLayout, ends: tuple[socket.socket, socket.socket], capacity: Mapping[str, str],
+        ids: UserIDBlocks,
+    ) -> Self:  # fmt: skip
+        """That of a node that joins, in init, which has only the node's `ends`: for egress, for control."""
+        egress, control = ends
+        return cls(layout, egress, egress, control, control, capacity, ids)
+
+    @property
+    def joined(self) -> bool:
+        """Whether it joined a running cluster, which may have had Services and NetworkPolicies."""
+        return self.ids is not None
+
+    @property
+    def enforceable(self) -> dict[str, int]:
+        """Return what control groups can enforce of its capacity: `cpu` in thousandths, `memory` in bytes."""
+        return enforceable(self.capacity)
 
     def close_front(self) -> None:
         self.egress_front.close()
@@ -69,7 +94,7 @@ class Plan:
     rings: dict[str, Ring]
     logs: dict[str, int]
     wake_fd: int
-    nodes: tuple[NodePlan, ...]
+    nodes: list[NodePlan]
     hearts: dict[str, Heartbeat] = field(default_factory=dict)
     load: tuple[socket.socket, socket.socket] | None = None
     store_way: tuple[socket.socket, socket.socket] | None = None
@@ -92,7 +117,13 @@ class Plan:
 
         Each of several nodes has a `kubepods` of its own, whose shares follow from its own Pods.
         """
-        return {**self.cgroups.facts(), "node": layout.name if len(self.nodes) > 1 else ""}
+        return {**self.cgroups.facts(), "node": layout.name if layout.has_netns else ""}
+
+    def user_ids_of(self, node: NodePlan) -> UserIDs:
+        """Return those of Pods with a user namespace, asked for by the node's process."""
+        if node.ids is not None:
+            return node.ids.of_joined()
+        return self.user_ids.of_node(node.layout.number, node.layout.of)
 
     @property
     def enforced(self) -> tuple[str, ...]:
@@ -110,7 +141,7 @@ def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int =
     with ExitStack() as undo:
         api_socket = undo.enter_context(_listen(api_port))
         wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        nodes, names = layouts(options.nodes), options.roles
+        nodes, names = options.layouts, options.roles
         boot_id = World().new_uid()
         if (other := _other_runtime(options, boot_id, nodes[0])) is not None:
             undo.callback(other.end)
@@ -126,8 +157,8 @@ def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int =
             other=other,
             boot_id=boot_id,
             cgroups=make_place(options.name),
-            user_ids=claim_blocks(options.nodes, options.max_pods),
-            nodes=tuple(NodePlan.make(each) for each in nodes),
+            user_ids=claim_blocks(nodes[-1].of, options.max_pods),
+            nodes=[NodePlan.make(each, options.node_capacity.of(each.name)) for each in nodes],
             load=socket.socketpair() if options.load else None,
             store_way=egress_pair() if options.etcd is not None else None,
         )

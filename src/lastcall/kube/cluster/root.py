@@ -11,7 +11,7 @@ own, beside that of `state_size`, or a directory of the host. The directories of
 import os
 import stat
 
-from lastcall.kube.cluster.layout import STATE_DIR
+from lastcall.kube.cluster.layout import STATE_DIR, NodeLayout
 from lastcall.kube.cluster.options import DURABLE_DIR, LOCAL_PATH_DIR, STATIC_PODS_DIR, STORE_BYTES
 from lastcall.world import linux
 
@@ -19,6 +19,7 @@ _CANDIDATES = ("/tmp", "/mnt", "/var/tmp", "/opt", "/srv")  # noqa: S108 (only a
 _OLD = ".host"
 _SHM = "/dev/shm"  # noqa: S108 (where it is)
 
+_SHIM_STATE_SIZE = "16m"
 _RECORDS_BYTES = 64 << 20
 """For the runtime's records, some 12 kB a container, beside the store."""
 
@@ -67,6 +68,15 @@ def make_root(
         _make_private(_PLUGIN_STATE)
     linux.umount2(f"/{_OLD}", linux.MNT_DETACH)
     os.rmdir(f"/{_OLD}")
+
+
+def make_directories(layout: NodeLayout) -> None:
+    """Make those that a node and its shim begin with. Raises OSError."""
+    os.makedirs(layout.directory, 0o755, exist_ok=True)
+    # Its own file system: a Pod that fills the other one must not keep the shim from recording how it ended.
+    os.mkdir(layout.shim_state, 0o700)
+    flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+    linux.mount("lastcall-shim", layout.shim_state, "tmpfs", flags, f"mode=700,size={_SHIM_STATE_SIZE}")
 
 
 def _make_claims() -> None:

@@ -13,7 +13,7 @@ import signal
 import socket
 import threading
 from asyncio import AbstractEventLoop
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
 from typing import NoReturn
@@ -21,7 +21,7 @@ from typing import NoReturn
 from lastcall.kube.cluster import init
 from lastcall.kube.cluster.control.channel import Channel
 from lastcall.kube.cluster.errors import ClusterStartError, ClusterUsageError
-from lastcall.kube.cluster.layout import LOAD, layouts
+from lastcall.kube.cluster.layout import LOAD
 from lastcall.kube.cluster.node_capacity import NodeCapacity
 from lastcall.kube.cluster.options import ClusterOptions
 from lastcall.kube.cluster.plan import NodePlan, Plan, make_plan
@@ -102,7 +102,7 @@ def _prepare(plan: Plan, pid: int) -> str:
     # late: few nodes have a size
     from lastcall.kube.cluster.machine_size import check_node_sizes
 
-    return check_node_sizes(plan)
+    return check_node_sizes(plan, plan.options.node_capacity, [each.layout.name for each in plan.nodes])
 
 
 def _not_prepared(plan: Plan, error: OSError) -> ClusterStartError:
@@ -139,7 +139,7 @@ def explained(message: str) -> ClusterStartError:
 
 def _planned(options: ClusterOptions, identity: Identity | None, api_port: int) -> Plan:
     try:
-        issuing = Issuing(identity, layouts(options.nodes))
+        issuing = Issuing(identity, options.layouts)
         # Meanwhile what front and all of the roles need.
         # late: meanwhile the keys are made on another processor
         from lastcall.kube.client import http  # noqa: F401
@@ -206,14 +206,18 @@ class Tree:
             }
         return {"exitCode": None, "signal": None}
 
-    def host_pids(self) -> dict[str, int]:
-        """Role → pid in the host's PID namespace, for the roles that live (from the names in /proc)."""
+    def host_pids(self, started: Mapping[int, str]) -> dict[str, int]:
+        """Role → pid in the host's PID namespace, for the roles that live. `started` has their pids in the cluster's.
+
+        One of which init has not told yet is known by its name.
+        """
         if self._has_ended:
             return {}
         found = {"init": self._init_pid}
         with suppress(OSError):
             for child in _children(self._init_pid):
-                found[_role_name(child, self.options.roles)] = child
+                role = started.get(_pid_inside(child)) or _role_name(child, self.options.roles)
+                found[role] = child
         return found
 
 
@@ -253,6 +257,12 @@ def _load(plan: Plan) -> None:
 def _children(pid: int) -> list[int]:
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         return [int(word) for word in file.read().split()]
+
+
+def _pid_inside(pid: int) -> int:
+    """The pid of one of init's children as the cluster sees it."""
+    with open(f"/proc/{pid}/status") as file:
+        return int(next(line.split()[-1] for line in file if line.startswith("NSpid:")))
 
 
 def _role_name(pid: int, names: Iterable[str]) -> str:

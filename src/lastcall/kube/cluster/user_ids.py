@@ -36,6 +36,11 @@ _MORE_PODS = 18
 """For Pods that have not ended when the next ones begin."""
 
 
+_SHARED = (
+    "the nodes with which this cluster was started have all user ids; start it with as many nodes as it is to have"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class UserIDBlocks:
     """`pods` ranges for each node from `first` on; none where `pods` is 0. `locks` hold the claim."""
@@ -50,6 +55,12 @@ class UserIDBlocks:
         if not self.pods:
             return own_ids(number, nodes)
         return UserIDs(self.first + (number - 1) * self.pods * IDS_PER_POD, self.pods, by_default=True)
+
+    def of_joined(self) -> UserIDs:
+        """Those of a node that joined a running cluster, which claimed these for it alone."""
+        if not self.pods:
+            return UserIDs(pods=0, why=_SHARED)
+        return self.of_node(1, 1)
 
     def release(self) -> None:
         """Give the claim back, when all processes of the cluster have ended. Idempotent."""

@@ -22,13 +22,13 @@ from lastcall.kube.api import (
     Object,
     Resource,
     StatusError,
+    eviction,
     is_not_found,
     name_of,
     parse_rfc3339,
     uid_of,
 )
 from lastcall.kube.client import Client, ConnectionLost
-from lastcall.ui.actions import eviction
 from lastcall.ui.tour.claims import Answer, Seen, checked, is_over
 from lastcall.ui.tour.experiments import LABEL, Act, Experiment, Until
 from lastcall.ui.tour.goals import check_goal

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from lastcall.errors import WorldError
 from lastcall.experiment.existing import changes as changing
-from lastcall.experiment.existing import retries as patient
 from lastcall.experiment.existing.changes import Changes, is_running, this_process
 from lastcall.experiment.existing.ledger import (
     KINDS,
@@ -50,6 +49,7 @@ from lastcall.kube.api.resources import (
     STATEFULSETS,
     Resource,
 )
+from lastcall.kube.client import retries as patient
 from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.world.clock import RealClock
 

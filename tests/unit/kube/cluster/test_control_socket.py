@@ -60,6 +60,15 @@ class Answers:
     async def node(self, request: control.Node) -> AsyncIterator[dict[str, Any]]:
         yield {"text": f"{request.node} is asked to {request.action}"}
 
+    async def add_node(self, request: control.AddNode) -> AsyncIterator[dict[str, Any]]:
+        yield {"text": "node-2 is Ready"}
+        yield {"node": "node-2"}
+
+    async def remove_node(self, request: control.RemoveNode) -> AsyncIterator[dict[str, Any]]:
+        await asyncio.sleep(0)
+        raise ControlError(f"there is no node {request.node!r}")
+        yield {}
+
 
 class Front:
     """A control server in a thread, as front is a process."""
@@ -120,6 +129,14 @@ def test_status_and_stop(front: Front) -> None:
     assert ControlClient("one").stop(10) == "ended"
     with pytest.raises(NotRunning, match="no cluster named 'one' is running"):
         ControlClient("one").stop(10)
+
+
+def test_a_change_that_is_refused_says_why_and_ends_its_connection(front: Front) -> None:
+    assert list(control.ask_cluster("one", control.AddNode(capacity={}), 60)) == ["node-2 is Ready"]
+    for _ in range(2):
+        with pytest.raises(ControlError, match="there is no node 'node-9'"):
+            list(control.ask_cluster("one", control.RemoveNode(node="node-9"), 60))
+    assert front.logged == []
 
 
 async def test_records_of_all_pods_and_of_one(front: Front) -> None:

@@ -65,6 +65,9 @@ class FakeTree:
         if self.error:
             raise self.error
 
+    nodes = ("node-1",)
+    roles = ("front", "init", "control-plane", "shim-1", "node-1")
+
     async def wait_node_ready(self) -> None:
         await self.ready.wait()
 

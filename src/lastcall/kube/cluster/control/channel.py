@@ -1,8 +1,9 @@
 """What init and front say to one another, as packets over a socket pair that was made before the clone.
 
-Init reports its roles (`Started`, `Died`, `Restarted`), or that the namespaces cannot be set up (`Failed`). Front may
-ask for one thing, numbered: to cut or to reconnect a node's link (`SetLink`); the answer has an `error` or none. When
-front closes its end, or dies, init ends and the kernel ends everything else.
+Init reports its roles (`Started`, `Died`, `Restarted`), or that the namespaces cannot be set up (`Failed`). Front asks,
+numbered: to cut or to reconnect a node's link (`SetLink`), to start one node more (`Join`), and to end one (`Leave`);
+the answer has an `error` or none, and comes when it is done. When front closes its end, or dies, init ends and the
+kernel ends everything else.
 """
 
 from __future__ import annotations
@@ -48,6 +49,27 @@ class SetLink(Message, verb="set_link"):
     connected: bool
 
 
+class Join(Message, verb="join"):
+    """With the descriptors of `JOIN_FDS`, which init owns from then on.
+
+    `capacity` is what is declared of the node. `first_id` and `id_ranges` are as in `UserIDBlocks`.
+    """
+
+    number: int
+    capacity: dict[str, str]
+    first_id: int
+    id_ranges: int
+
+
+JOIN_FDS = ("the shim's ring", "the shim's log", "the node's ring", "the node's log", "egress", "control")
+
+
+class Leave(Message, verb="leave"):
+    """Nothing of the node stays: no process, container, link, group or file. A node that is not there is no error."""
+
+    node: str
+
+
 class Channel:
     """One end."""
 
@@ -64,15 +86,15 @@ class Channel:
         with suppress(OSError):
             self._packets.send(message.to_wire())
 
-    def ask(self, call: int, message: Message) -> None:
-        """With a number for the answer. Raises OSError."""
-        self._packets.send({**message.to_wire(), "call": call})
+    def ask(self, call: int, message: Message, fds: tuple[int, ...] = ()) -> None:
+        """With a number for the answer. `fds` stay the caller's. Raises OSError."""
+        self._packets.send({**message.to_wire(), "call": call}, fds)
 
     def answer(self, call: object, error: str = "") -> None:
         """To what was asked under that number."""
         with suppress(OSError):
             self._packets.send({"answer": call, **({"error": error} if error else {})})
 
-    def read(self) -> list[Fields]:
-        """What has come; `closed` turns True when the peer is gone."""
-        return [fields for fields, _ in self._packets.read()]
+    def read(self) -> list[tuple[Fields, tuple[int, ...]]]:
+        """What has come, with descriptors that are the caller's; `closed` turns True when the peer is gone."""
+        return self._packets.read()

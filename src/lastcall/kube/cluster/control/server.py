@@ -10,11 +10,13 @@ from typing import Protocol
 from lastcall._version import __version__
 from lastcall.kube.cluster.control.socket import (
     LINE_BYTES,
+    AddNode,
     Fields,
     Logs,
     Node,
     Publish,
     Records,
+    RemoveNode,
     Status,
     Stop,
     decode,
@@ -38,6 +40,8 @@ class Answers(Protocol):
     def logs(self, request: Logs) -> AsyncIterator[Fields]: ...
     def publish(self, request: Publish) -> AsyncIterator[Fields]: ...
     def node(self, request: Node) -> AsyncIterator[Fields]: ...
+    def add_node(self, request: AddNode) -> AsyncIterator[Fields]: ...
+    def remove_node(self, request: RemoveNode) -> AsyncIterator[Fields]: ...
 
 
 def verbs(answers: Answers) -> Verbs:
@@ -49,6 +53,8 @@ def verbs(answers: Answers) -> Verbs:
         Logs: answers.logs,
         Publish: answers.publish,
         Node: answers.node,
+        AddNode: answers.add_node,
+        RemoveNode: answers.remove_node,
     }
     return Verbs(table, newer=True)
 
@@ -110,16 +116,19 @@ class _Conversation:
                 return
             if not line:
                 return
+            follows = False
             try:
                 answer, request = self._verbs.read(decode(line))
-                if getattr(request, "follow", False):
+                if follows := getattr(request, "follow", False):
                     await self._answer_while_there(answer(request))
-                    return
-                await self._answer(answer(request))
+                else:
+                    await self._answer(answer(request))
             except WrongMessage as error:
                 await self._say({"error": f"lastcall {__version__}: {error}"})
             except ControlError as error:
                 await self._say({"error": str(error)})
+            if follows:
+                return
 
     async def _answer(self, answers: AsyncIterator[Fields]) -> None:
         async with aclosing(answers) as messages:  # type: ignore[type-var]  # they are generators

@@ -9,6 +9,9 @@ One JSON object a line. Front speaks first: `{"protocol": 1, "records": 1, "last
   come
 - `logs` with `role`, optional `follow`: `{"text": …}`, whole lines
 - `publish` with `port`, as `up --publish` takes it: `{"address": "127.0.0.1:…"}`
+- `add_node`, optional `node` (the next free name), `capacity` and `timeout`; `remove_node` with `node` and the options
+  of a drain: `{"text": …}` for each step, and at last `{"node": …}` of the new one; the end comes when all is done. A
+  change that can still be undone is, when the connection ends before
 - `node` with `node` and `action`: `shutdown` (with `periods`, a list of [priority, seconds]) or `cancel`: `{"text": …}`
   for each step; the end comes when all is done
 
@@ -64,6 +67,27 @@ class Node(Message, verb="node"):
     node: str
     action: str
     periods: list[Any] | None = None
+
+
+class AddNode(Message, verb="add_node"):
+    """`capacity` has quantities by resource; `timeout` seconds until the node has to be Ready."""
+
+    node: str = ""
+    capacity: dict[str, str] | None = None
+    timeout: float = 60.0
+    follow: bool = True
+
+
+class RemoveNode(Message, verb="remove_node"):
+    """The options are those of `DrainOptions`."""
+
+    node: str
+    grace: int | None = None
+    timeout: float = 0.0
+    force: bool = False
+    ignore_daemonsets: bool = False
+    delete_emptydir_data: bool = False
+    follow: bool = True
 
 
 PROTOCOL = 1
@@ -340,6 +364,16 @@ class ControlClient:
                 writer.close()
 
         return read()
+
+
+def ask_cluster(name: str, message: Message, seconds: float | None) -> Iterator[str]:
+    """Yield what the cluster of that name tells while it does something, each line within `seconds`, None for however
+    long it takes. Raises ControlError, NotRunning."""
+    with ControlClient(name).connect() as connection:
+        connection.socket.settimeout(seconds)
+        for answer in connection.ask(message):
+            if "text" in answer:
+                yield str(answer["text"])
 
 
 def claim(name: str) -> ClusterDirectory:

@@ -19,9 +19,13 @@ class NodeContext:
 
     world: World
     plan: Plan
-    layout: NodeLayout
+    node: NodePlan
     recorder: RingRecorder
     way_out: EgressClient
+
+    @property
+    def layout(self) -> NodeLayout:
+        return self.node.layout
 
     def client(self, pair: KeyPair, component: str) -> HTTPClient:
         """Return a client of the API for a component with a certificate, and so rights, of its own."""
@@ -34,6 +38,6 @@ class NodeContext:
 
 def make_context(plan: Plan, node: NodePlan) -> NodeContext:
     """Return that of this process."""
-    world, layout = World(), node.layout
-    recorder = RingRecorder(plan.rings[layout.name], "kubelet", world.clock, encode_record)
-    return NodeContext(world, plan, layout, recorder, EgressClient(node.egress_node))
+    world = World()
+    recorder = RingRecorder(plan.rings[node.layout.name], "kubelet", world.clock, encode_record)
+    return NodeContext(world, plan, node, recorder, EgressClient(node.egress_node))

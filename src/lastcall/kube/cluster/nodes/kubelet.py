@@ -60,7 +60,7 @@ def node_kubelet(context: NodeContext, engine: Engine, tasks: Tasks) -> NodeKube
     world, layout = context.world, context.layout
     client = context.client(context.plan.credentials.kubelet_client[layout.name], "kubelet")
     events = EventRecorder(client, world, "kubelet", layout.name, hold_seconds=EVENTS_HELD_SECONDS)
-    node, group = _node_config(context, engine), node_group(context.plan, layout)
+    node, group = _node_config(context, engine), node_group(context.plan, context.node)
     kubelet = Kubelet(
         Given(
             world=world,
@@ -127,7 +127,7 @@ async def shut_down_on_sigterm(world: World, kubelet: Kubelet, tasks: Tasks) -> 
 def _node_config(context: NodeContext, engine: Engine) -> NodeConfig:
     plan, layout = context.plan, context.layout
     machine = machine_capacity(Path(layout.directory), plan.options.max_pods)
-    capacity = {**machine, **plan.options.node_capacity.of(layout.name)}
+    capacity = {**machine, **context.node.capacity}
     return NodeConfig(
         name=layout.name,
         ip=layout.ip,
@@ -159,7 +159,7 @@ def _kubelet_config(context: NodeContext, node: NodeConfig) -> KubeletConfig:
         feature_gates=options.feature_gates,
         seccomp_default=options.seccomp_default and seccomp_available(),
         host_has_app_armor=_text_of("/sys/module/apparmor/parameters/enabled").startswith("Y"),
-        user_ids=plan.user_ids.of_node(layout.number, layout.of) if plan.other is None else _NO_IDS,
+        user_ids=plan.user_ids_of(context.node) if plan.other is None else _NO_IDS,
     )
 
 
@@ -183,7 +183,7 @@ def _volumes(
 
 def _stats(context: NodeContext, engine: Engine, group: NodeUsage | None) -> HostStats:
     directory = context.layout.directory
-    storage = context.plan.options.node_capacity.of(context.layout.name).get("ephemeral-storage")
+    storage = context.node.capacity.get("ephemeral-storage")
     return HostStats(
         world=context.world,
         runtime=engine.runtime,

@@ -32,6 +32,21 @@ def make_node_networks(nodes: Iterable[NodeLayout], addresses: Iterable[str]) ->
         return {each.name: _make(here, each) for each in nodes}
 
 
+def join_network(node: NodeLayout) -> int:
+    """Return the fd of the network namespace of one node more, joined to this one, which is a router already.
+
+    Raises OSError; nothing stays behind then.
+    """
+    with netlink.NetlinkSocket() as here:
+        return _make(here, node)
+
+
+def leave_network(node: NodeLayout) -> None:
+    """Take away the node's link, and with it its routes. Raises OSError."""
+    with netlink.NetlinkSocket() as here:
+        here.transact([netlink.delete_link(_index(node))])
+
+
 def connect(node: NodeLayout) -> None:
     """Open the control plane's end of the node's link, and set what the kernel forgets when it is closed. OSError."""
     with netlink.NetlinkSocket() as here:
@@ -53,9 +68,18 @@ def _make(here: netlink.NetlinkSocket, node: NodeLayout) -> int:
         linux.setns(back, linux.CLONE_NEWNET)
     finally:
         os.close(back)
+    try:
+        _link(here, there, node, netns)
+    except BaseException:
+        os.close(netns)
+        raise
+    return netns
+
+
+def _link(here: netlink.NetlinkSocket, there: netlink.NetlinkSocket, node: NodeLayout, netns: int) -> None:
     ends = (node.link, _index(node), _address(CONTROL_PLANE_IP), "eth0", _NODE_INDEX, _address(node.ip))
-    here.transact([netlink.new_veth(*ends, netns)])
     with there:
+        here.transact([netlink.new_veth(*ends, netns)])
         there.transact(
             [
                 netlink.link_up(netlink.LOOPBACK_INDEX),
@@ -67,7 +91,6 @@ def _make(here: netlink.NetlinkSocket, node: NodeLayout) -> int:
             ]
         )
     here.transact(_ways_to(node))
-    return netns
 
 
 def _ways_to(node: NodeLayout) -> list[netlink.Message]:

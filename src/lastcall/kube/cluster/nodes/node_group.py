@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lastcall.kube.cluster.layout import NodeLayout
-from lastcall.kube.cluster.plan import Plan
+from lastcall.kube.cluster.plan import NodePlan, Plan
 from lastcall.kube.cri.cpu_shares import KUBEPODS
 from lastcall.kube.cri.sandbox.cgroups.api import Usage
 from lastcall.kube.cri.sandbox.cgroups.place import open_cgroups
@@ -43,8 +42,7 @@ class NodeGroup:
         return self.cgroups.usage(KUBEPODS) or _NOTHING
 
 
-def node_group(plan: Plan, layout: NodeLayout) -> NodeGroup | None:
+def node_group(plan: Plan, node: NodePlan) -> NodeGroup | None:
     """Return the group of a node, None for one whose size is the machine's or only declared."""
-    declared = plan.options.node_capacity.enforced(layout.name)
-    limits = {name: most for name, most in declared.items() if name in plan.enforced}
-    return NodeGroup(open_cgroups(plan.cgroups_of(layout)), limits) if limits else None
+    limits = {name: most for name, most in node.enforceable.items() if name in plan.enforced}
+    return NodeGroup(open_cgroups(plan.cgroups_of(node.layout)), limits) if limits else None

@@ -95,7 +95,7 @@ async def _network_policies(context: NodeContext, gate: PolicyGate) -> None:
     client = context.client(plan.credentials.network_policies, "kube-network-policies")
     # What an earlier process left is looked after at once, and a cluster that was there before may have some.
     # After an agent that failed, Pods wait for the next one.
-    expected = bool(plan.options.state) or gate.expecting or stands(POLICIES)
+    expected = bool(plan.options.state) or context.node.joined or gate.expecting or stands(POLICIES)
     while True:
         if not expected:
             await first_policy(world, client)

@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from lastcall._version import __version__
@@ -22,11 +23,13 @@ from lastcall.kube.cluster.control.node import Cancel, ShutDown
 from lastcall.kube.cluster.control.socket import (
     PROTOCOL,
     RECORDS,
+    AddNode,
     Fields,
     Logs,
     Node,
     Publish,
     Records,
+    RemoveNode,
     Status,
     Stop,
     encode,
@@ -36,12 +39,13 @@ from lastcall.kube.cluster.directory import FACTS, KUBECONFIG, ClusterDirectory
 from lastcall.kube.cluster.errors import ClusterDied, ClusterStartError, ControlError, PortTaken
 from lastcall.kube.cluster.health.faults import CaughtFaults
 from lastcall.kube.cluster.health.restarts import AGAIN, Deaths, died_of, way_out, where
-from lastcall.kube.cluster.layout import layouts
 from lastcall.kube.cluster.options import ClusterOptions
 from lastcall.kube.cluster.published.front import PublishedPorts
 from lastcall.kube.cluster.published.port import parse_published_port
 from lastcall.kube.cluster.staying.follower import Follower
 from lastcall.kube.cluster.staying.front_log import FrontLog, LogTail, forget_all_but_the_end
+from lastcall.kube.cluster.staying.kept_nodes import KeptNodes
+from lastcall.kube.cluster.staying.nodes import Machines, NodeChanges, forget_node
 from lastcall.records import kinds
 from lastcall.records.keep import RecordKeeper
 from lastcall.records.quoting import one_line
@@ -49,7 +53,6 @@ from lastcall.records.record import Record
 from lastcall.records.signal_names import signal_name
 from lastcall.world import crash_guard
 from lastcall.world.clock import RealClock, now, rfc3339
-from lastcall.world.messages import Message
 from lastcall.world.tasks import Tasks, unless
 
 API_SECONDS = 2.0
@@ -60,11 +63,11 @@ TEND_SECONDS = 30.0
 """Between two looks at how long the logs have become."""
 
 
-class Cluster(Protocol):
+class Cluster(Machines, Protocol):
     """What is needed of `lastcall.kube.cluster.embedded.Running`."""
 
-    client: Any
-
+    @property
+    def roles(self) -> tuple[str, ...]: ...
     @property
     def server(self) -> str: ...
     async def connect(self) -> None: ...
@@ -72,10 +75,8 @@ class Cluster(Protocol):
     def on_record(self, callback: Callable[[Record], None]) -> None: ...
     def on_process_died(self, callback: Callable[[str, int, int | None, int | None], None]) -> None: ...
     def kubeconfig(self) -> str: ...
-    def last_words(self, role: str, lines: int = 20) -> str: ...
     def role_logs(self) -> dict[str, int]: ...
     def host_pids(self) -> dict[str, int]: ...
-    def ask_node(self, node: str, message: Message) -> AsyncIterator[str]: ...
     async def set_link(self, node: str, connected: bool) -> None: ...
     def hand_over(self, accepted: socket.socket, address: str, port: int) -> bool: ...
 
@@ -95,14 +96,21 @@ class Front:
     """Tell whoever started the cluster, where that is still there."""
     clock: RealClock = field(default_factory=RealClock)
     keeper: RecordKeeper = field(default_factory=RecordKeeper)
+    kept: KeptNodes = field(default_factory=KeptNodes)
     phase: str = "starting"
     since: str = ""
+    _nodes: NodeChanges = field(init=False)
+    _tasks: Tasks = field(init=False)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _death: str = ""
     _deaths: dict[str, Deaths] = field(default_factory=dict)
     _faults: CaughtFaults = field(default_factory=CaughtFaults)
     _cut_off: list[str] = field(default_factory=list)
     _followers: dict[int, Follower] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        declared = self.options.node_capacity
+        self._nodes = NodeChanges(self.cluster, self.clock, declared, self.kept, self.log.write, self._write_facts)
 
     async def run(self, ready: Callable[[Fields], None], timeout: float) -> None:
         """Return when `stop` is asked for. `ready` is called with `facts` when the node is Ready.
@@ -113,7 +121,7 @@ class Front:
         self.cluster.on_record(self._record)
         self.cluster.on_process_died(self._died)
         listening = control_server.listen(self.directory)
-        self.directory.write(FACTS, encode(self.facts()).decode())
+        self._write_facts()
         try:
             await self._live(listening, ready, timeout)
         finally:
@@ -124,6 +132,7 @@ class Front:
 
     async def _live(self, listening: socket.socket, ready: Callable[[Fields], None], timeout: float) -> None:
         async with Tasks() as tasks:
+            self._tasks = tasks
             tasks.spawn(control_server.serve(listening, self, self.log.write), name="control socket")
             tasks.spawn(crash_guard.keep_running("logs", self._tend, self.clock), name="logs")
             failure: Exception | None = None
@@ -148,6 +157,8 @@ class Front:
             async with asyncio.timeout(timeout):
                 await self.cluster.connect()
                 self.directory.write(KUBECONFIG, self.cluster.kubeconfig())
+                for name in sorted(self.kept.removed):  # by a front that was killed before it came to this
+                    await forget_node(self.cluster.client, self.clock, name)
                 await self.cluster.wait_node_ready()
         except TimeoutError:
             words = next(filter(None, (self.cluster.last_words(name, 1) for name in self.nodes)), "")
@@ -160,12 +171,12 @@ class Front:
     @property
     def roles(self) -> tuple[str, ...]:
         """Return the cluster's processes."""
-        return self.options.roles
+        return self.cluster.roles
 
     @property
     def nodes(self) -> list[str]:
         """Return the names of the cluster's nodes."""
-        return [each.name for each in layouts(self.options.nodes)]
+        return self.cluster.nodes
 
     @property
     def _nodes_are(self) -> str:
@@ -262,6 +273,9 @@ class Front:
             "records": RECORDS,
         }
 
+    def _write_facts(self) -> None:
+        self.directory.write(FACTS, encode(self.facts()).decode())
+
     # -- the verbs of the control socket -----------------------------------------------------------------------------
 
     async def status(self, request: Status) -> AsyncIterator[Fields]:
@@ -320,8 +334,7 @@ class Front:
         if action not in _NODE_ACTIONS:
             raise ControlError(f"unknown action {action!r}: {', '.join(_NODE_ACTIONS)}")
         asked = ShutDown(periods=_checked_periods(request.periods)) if action == "shutdown" else Cancel()
-        if self.phase != "running":
-            raise ControlError(f"the cluster is {self.phase}")
+        self._check_running()
         self.log.write(f"{name} is asked to {_NODE_ACTIONS[action]}")
         if action in ("connect", "disconnect"):
             await self.cluster.set_link(name, action == "connect")
@@ -331,6 +344,28 @@ class Front:
         async for text in self.cluster.ask_node(name, asked):
             self.log.write(f"{name}: {text}")
             yield {"text": text}
+
+    async def add_node(self, request: AddNode) -> AsyncIterator[Fields]:
+        self._check_running()
+        names: list[str] = []
+        async for text in self._nodes.followed(self._tasks, partial(self._nodes.add, request, names.append)):
+            yield {"text": text}
+        yield {"node": names[0]}
+
+    async def remove_node(self, request: RemoveNode) -> AsyncIterator[Fields]:
+        self._check_running()
+        if request.node in self._cut_off:
+            raise ControlError(
+                f"{request.node} is cut off, and cannot end its Pods: lastcall node connect {request.node}"
+            )
+        async for text in self._nodes.followed(self._tasks, partial(self._nodes.remove, request)):
+            yield {"text": text}
+        for role in [role for role in self._deaths if role not in self.roles]:
+            del self._deaths[role]
+
+    def _check_running(self) -> None:
+        if self.phase != "running":
+            raise ControlError(f"the cluster is {self.phase}")
 
     async def _from_the_api(self) -> Fields:
         """Nodes and Pods as the API server tells them; null with the reason in `message` when it does not."""

@@ -1,8 +1,9 @@
 """`lastcall up --state DIR`: what outlives a cluster.
 
 DIR (0700) holds `version.json`, `credentials.json` (0600: the authority, the ServiceAccount key, the admin's token,
-the API's port), `durable/` (the cluster's `DURABLE_DIR`: the store) and `lock`, held by flock(2) while a cluster runs
-on it. A newer version is refused and an older one migrated, one version at a time.
+the API's port), `nodes.json` (nodes that came and went), `durable/` (the cluster's `DURABLE_DIR`: the store) and
+`lock`, held by flock(2) while a cluster runs on it. A newer version is refused and an older one migrated, one version
+at a time.
 """
 
 import fcntl
@@ -17,6 +18,7 @@ from lastcall._version import __version__
 from lastcall.kube.cluster.directory import naming, own_directory, read_file, write_file
 from lastcall.kube.cluster.errors import ClusterUsageError, DirectoryError, NewerVersion
 from lastcall.kube.cluster.staying.credentials import Identity
+from lastcall.kube.cluster.staying.kept_nodes import NODES_FILE, KeptNodes
 from lastcall.world.blocking import monotonic, sleep, wall
 
 VERSION = 1
@@ -124,6 +126,24 @@ class StateDirectory:
 
     def _write_version(self, content: dict[str, Any]) -> None:
         write_file(self._fd, VERSION_FILE, json.dumps(content) + "\n")
+
+    # -- nodes -------------------------------------------------------------------------------------------------------
+
+    def nodes(self) -> KeptNodes:
+        """Return which nodes came and went, which keeps what will. Raises ClusterUsageError."""
+
+        def write(text: str) -> None:
+            write_file(self._fd, NODES_FILE, text)
+
+        try:
+            return KeptNodes.read(read_file(self._fd, NODES_FILE), write)
+        except FileNotFoundError:
+            return KeptNodes(write=write)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ClusterUsageError(
+                f"{self.path}/{NODES_FILE} cannot be understood ({error!r}): restore it from a copy, or remove it (the "
+                "cluster starts with the nodes of --nodes then)"
+            ) from error
 
     # -- credentials -------------------------------------------------------------------------------------------------
 

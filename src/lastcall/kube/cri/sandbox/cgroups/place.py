@@ -124,6 +124,13 @@ class Place:
         if "freezer" in self.others:
             files.thaw(self.others["freezer"])
 
+    def remove_node(self, node: str) -> None:
+        """Take away the groups of one node (`open_cgroups`), whose processes have ended. Never raises."""
+        for directory in dict.fromkeys(f"{tree}/{node}" for tree in self.directories.values()):
+            if os.path.isdir(directory):
+                files.kill(directory, self.thaw)
+                files.remove(directory)
+
     def remove(self) -> bool:
         """End what still lives in the groups and take them away; True when nothing is left. Idempotent.
 
