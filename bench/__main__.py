@@ -55,7 +55,7 @@ OTHERS = {
     "virtual-cluster": "100 000 Pods on 1 000 nodes in virtual time (5 min)",
     "lint": "`lastcall lint`, and what its pass adds to `run` and `rollout` (30 s; --runs 20)",
     "healthy": "that no role is started again on a machine that is far too busy (--minutes 30 --burners 15)",
-    "page": "what the live page costs at 500 Pods, its frame times, a day of records (15 min; cost, frames or history)",
+    "page": "the live page: cost, frames, replayed (frames by script and layout), steps or history (15 min)",
     "pytest-app": "the tests of examples/pytest-app with four workers; --real KUBECONFIG beside it (2 min; --rounds 3)",
     "load": "how true the load generator is to its rate, beside wrk (4 min; --seconds 5 --rounds 3)",
     "services": "an endpoint change at 10, 1 000 and 5 000 Services; new connections by ClusterIP and direct (20 s)",

@@ -1,9 +1,10 @@
-"""What the live page costs, and how smooth it is: `python -m bench page [cost|frames|history|steps] [--pods 500]`.
+"""What the live page costs, and how smooth it is: `python -m bench page WHAT [--pods 500]`, WHAT one of:
 
 cost     CPU of the cluster's processes with `--pods` real Pods, without a page and with one open in a browser, in
          turns: while nothing happens, and while a Pod is deleted each second; it says how many a second were
 frames   frame times in the browser while 200 of `--pods` real Pods end; of what runs after `--minutes`, where a
          machine cannot start as many in that time
+replayed the same with copies of one real Pod, of which 200 end in 20 s with its records: the CPU is the browser's
 history  the page of a cluster of which 500 ends, 120 records each, are remembered, after ten times as many have come:
          how long it takes to absorb, to load, to search, and what it holds in memory
 steps    from the record of a Pod's SIGTERM until its step stands in the page: of 20 Pods, one after the other
@@ -27,11 +28,13 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from bench.figures import cpu_seconds, machine
+from bench.page_frames import CELLS, EndingPods, Nobody, at_share, measured
 from lastcall.kube.cluster.control.socket import ControlClient
 from lastcall.records.keep import MAX_PODS
 from lastcall.records.record import Record
+from lastcall.ui.entrance import Entrance
 from lastcall.ui.server import PageServer
-from lastcall.ui.source import NoMore, Opened
+from lastcall.ui.source import NoMore, Opened, Source
 from lastcall.ui.watching import Watching
 from lastcall.world.world import World
 
@@ -45,10 +48,6 @@ RECORDS = 120
 ROUNDS, SECONDS = 3, 15.0
 PORTION = 100
 """Pods that are created at once; the next ones come when half of them run."""
-FRAMES = (
-    "window.frames_ = []; (function next(before) { requestAnimationFrame(now => {"
-    " if (before) frames_.push(now - before); next(now); }) })(0)"
-)
 
 
 class Cluster:
@@ -217,23 +216,26 @@ async def frames(pods: int, minutes: float, ends: int = 200) -> None:
     """The table of `frames`."""
     with cluster(pods, minutes) as made, BrowserProcess() as process:
         print(f"{made.started}\n", flush=True)
-        pods = made.pods
-        async with Browser(process) as browser, opened(made, browser, pods) as (page, _):
-            await page.eval(FRAMES)
-            await asyncio.sleep(5)
-            idle = sorted(await page.eval("frames_.splice(0)"))
-            began = time.monotonic()
-            await asyncio.to_thread(made.delete, *[f"p{number}" for number in range(ends)])
-            await page.until(f"document.querySelectorAll('.cells .cell').length === {pods - ends}", seconds=300)
-            took = time.monotonic() - began
-            found = sorted(await page.eval("frames_"))
-    print("| frames | how many | p50 | p95 | longest |\n|---|---|---|---|---|")
-    for name, those in (("nothing happens", idle), (f"{ends} of {pods} Pods end, in {took:.1f} s", found)):
-        print(f"| {name} | {len(those)} | {_at(those, 0.5)} | {_at(those, 0.95)} | {those[-1]:.0f} ms |")
+        async with Browser(process) as browser, opened(made, browser, made.pods) as (page, _):
+
+            async def end() -> None:
+                await asyncio.to_thread(made.delete, *[f"p{number}" for number in range(ends)])
+
+            await measured(page, made.pods, ends, end)
 
 
-def _at(values: list[float], share: float) -> str:
-    return f"{values[min(len(values) - 1, int(len(values) * share))]:.0f} ms"
+async def replayed(pods: int, ends: int = 200) -> None:
+    """The table of `replayed`."""
+    with cluster(1) as made:
+        pod = json.loads(made.run(*made.kubectl, "get", "pod", "p0", "-o", "json"))
+        records = await records_of_an_end(made)
+    source = EndingPods(pod, records, pods, ends)
+    async with served(source) as (_, entrance):
+        with BrowserProcess() as process:
+            async with Browser(process) as browser:
+                page = await browser.open(entrance.link)
+                await page.until(f"{CELLS} === {pods}", seconds=120)
+                await measured(page, pods, ends, source.end)
 
 
 # -- steps ------------------------------------------------------------------------------------------------------------
@@ -272,12 +274,40 @@ async def steps() -> None:
                 found.append(float(await page.eval(STEP_AFTER)))
     found.sort()
     print(
-        f"from the record of SIGTERM to its step in the page, {STEPS} Pods: median {_at(found, 0.5)}, "
+        f"from the record of SIGTERM to its step in the page, {STEPS} Pods: median {at_share(found, 0.5)}, "
         f"{found[0]:.0f} to {found[-1]:.0f} ms"
     )
 
 
 # -- history ----------------------------------------------------------------------------------------------------------
+
+
+async def records_of_an_end(made: Cluster) -> list[Record]:
+    """Delete the Pod p0, and return its records, once it is gone."""
+    made.delete("p0")
+    records: list[Record] = []
+    while not any(each.kind == "PodGoneSeen" or each.kind == "WorkerFinished" for each in records):
+        await asyncio.sleep(1)
+        uid = next(
+            each.pod_uid
+            for each in [r async for r in await ControlClient(NAME).records()]
+            if each.kind == "DeleteAccepted"
+        )
+        records = [each async for each in await ControlClient(NAME).records(pod_uid=uid)]
+    return sorted(records, key=lambda each: each.at_ns)
+
+
+@asynccontextmanager
+async def served(source: Source) -> AsyncIterator[tuple[Watching, Entrance]]:
+    """A page of that source, in this process."""
+    world = World()
+    watching = Watching(source, world)
+    task = asyncio.get_running_loop().create_task(watching.run())
+    try:
+        async with PageServer(watching, world.clock).listening() as entrance:
+            yield watching, entrance
+    finally:
+        task.cancel()
 
 
 class Replayed:
@@ -296,7 +326,7 @@ class Replayed:
             raise NoMore
         self._opened = True
         facts = {"name": self.name, "kubernetesVersion": "1.36"}
-        return Opened(facts, "1", _Nobody(), self._each(), False, lambda told: None)  # type: ignore[arg-type]
+        return Opened(facts, "1", Nobody(), self._each(), False, lambda told: None)  # type: ignore[arg-type]
 
     async def _each(self) -> AsyncIterator[Record]:
         shift = self._records[-1].at_ns - self._records[0].at_ns
@@ -314,11 +344,6 @@ class Replayed:
         await asyncio.Event().wait()
 
 
-class _Nobody:
-    async def close(self) -> None:
-        return None
-
-
 def _memory(pid: str = "self") -> float:
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss:"))) / 1024
@@ -327,25 +352,13 @@ def _memory(pid: str = "self") -> float:
 async def history(ends: int) -> None:
     """The table of `history`."""
     with cluster(1) as made:
-        made.delete("p0")
-        records: list[Record] = []
-        while not any(each.kind == "PodGoneSeen" or each.kind == "WorkerFinished" for each in records):
-            await asyncio.sleep(1)
-            uid = next(
-                each.pod_uid
-                for each in [r async for r in await ControlClient(NAME).records()]
-                if each.kind == "DeleteAccepted"
-            )
-            records = [each async for each in await ControlClient(NAME).records(pod_uid=uid)]
+        records = await records_of_an_end(made)
     records = sorted((records * (1 + RECORDS // len(records)))[:RECORDS], key=lambda each: each.at_ns)
     records = [dataclasses.replace(each, id=f"r{number}") for number, each in enumerate(records)]
-    world, source = World(), Replayed(records, ends)
-    watching = Watching(source, world)
+    source = Replayed(records, ends)
     before, began = _memory(), time.monotonic()
-    task = asyncio.get_running_loop().create_task(watching.run())
-    server = PageServer(watching, world.clock)
     with BrowserProcess() as process:
-        async with server.listening() as entrance, Browser(process) as browser:
+        async with served(source) as (watching, entrance), Browser(process) as browser:
             await source.absorbed.wait()
             absorbed = time.monotonic() - began
             kept = len(watching.ended())
@@ -365,7 +378,6 @@ async def history(ends: int) -> None:
             await page.until("!!document.querySelector('.lanes')")
             story = time.monotonic() - began
             heap = await page.eval("performance.memory.usedJSHeapSize") / (1 << 20)
-    task.cancel()
     print("| figure | value |\n|---|---|")
     print(f"| records that came, of Pods that ended | {ends * len(records)}, {ends} |")
     print(f"| until they were absorbed | {absorbed:.1f} s, {ends * len(records) / absorbed:.0f} a second |")
@@ -378,7 +390,7 @@ async def history(ends: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("cost", "frames", "history", "steps"))
+    parser.add_argument("what", choices=("cost", "frames", "history", "replayed", "steps"))
     parser.add_argument("--pods", type=int, default=500)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--ends", type=int, default=10 * MAX_PODS)
@@ -386,6 +398,8 @@ def main() -> None:
     print(machine(), "\n", sep="\n")
     if options.what == "steps":
         asyncio.run(steps())
+    elif options.what == "replayed":
+        asyncio.run(replayed(options.pods))
     elif options.what == "history":
         asyncio.run(history(options.ends))
     else:

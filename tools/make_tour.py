@@ -2,6 +2,7 @@
 
 - web/src/tour-versions.json: what differs between versions of Kubernetes, for the page
 - web/src/tour-rules.json: what the rules of its steps say, in English and Japanese
+- src/lastcall/ui/tour/recorded.json: the runs of levels that need what not every machine has
 - `tour_data()`: every run with its story, for the tour of the documentation, which has no cluster behind it
 
 The cluster is that of tests/support: API server, controllers, scheduler, kubelet and proxy are the real ones, and
@@ -39,6 +40,7 @@ from lastcall.ui.tour.running import Run  # noqa: E402
 LESSON = ROOT / "web/src/tour.json"
 VERSIONS_FILE = ROOT / "web/src/tour-versions.json"
 RULES_FILE = ROOT / "web/src/tour-rules.json"
+RECORDED_FILE = ROOT / "src/lastcall/ui/tour/recorded.json"
 
 NODES = 2
 """Each has a proxy."""
@@ -162,14 +164,22 @@ def play_level(level: Level, *, solved: bool) -> tuple[Told, Ending | None]:
 
 def _level(level: Level) -> Told:
     """With both of its runs, for a page without a cluster."""
-    runs = {}
-    for name, solved in (("given", False), ("solved", True)):
-        run, ending = play_level(level, solved=solved)
-        assert ending is not None, f"{level.id}: {run['error']}"
-        last = max(each.record.at_ns for each in ending.entries)
-        made = story(ending, None, last, DEFAULT_VERSION)
-        runs[name] = {**run, "story": {each: languages.told(made, each) for each in languages.LANGUAGES}}
+    runs = {name: _run_of(level, solved=name == "solved") for name in ("given", "solved")}
     return {**level_document(level), "runs": runs}
+
+
+def _run_of(level: Level, *, solved: bool) -> Told:
+    """With its story in each language."""
+    run, ending = play_level(level, solved=solved)
+    assert ending is not None, f"{level.id}: {run['error']}"
+    last = max(each.record.at_ns for each in ending.entries)
+    made = story(ending, None, last, DEFAULT_VERSION)
+    return {**run, "story": {each: languages.told(made, each) for each in languages.LANGUAGES}}
+
+
+def recorded() -> Told:
+    """Level → how it ends as it is given, for a machine that has not what it needs."""
+    return {each.id: _run_of(each, solved=False) for each in levels().values() if each.needs}
 
 
 def rules() -> dict[str, list[str]]:
@@ -186,7 +196,8 @@ def rules() -> dict[str, list[str]]:
 def texts() -> dict[Path, str]:
     """What the page gets from here."""
     made = {VERSIONS_FILE: versions(), RULES_FILE: rules()}
-    return {path: orjson.dumps(data, option=orjson.OPT_INDENT_2).decode() + "\n" for path, data in made.items()}
+    texts = {path: orjson.dumps(data, option=orjson.OPT_INDENT_2).decode() + "\n" for path, data in made.items()}
+    return {**texts, RECORDED_FILE: orjson.dumps(recorded()).decode() + "\n"}
 
 
 if __name__ == "__main__":

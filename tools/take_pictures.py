@@ -1,6 +1,7 @@
-"""The pictures of the live page for documents: `python tools/take_pictures.py [FOLDER]` (root, chromium; two minutes).
+"""The pictures of the live page for documents: `python tools/take_pictures.py [FOLDER]` (three minutes).
 
-By default into docs/images. `--views FOLDER` keeps every view there, whole: light, dark, and as wide as
+It needs root, chromium and a font for Japanese (fonts-ipaexfont-gothic). By default into docs/images; ui-live.png is
+animated, for README. `--views FOLDER` keeps every view there, whole: light, dark, and as wide as
 a phone, and pages that were saved. `--vision FOLDER` keeps there how people see the page who see colors
 differently, and the page as it is printed, for somebody to look at: nothing may be told by color alone.
 """
@@ -10,15 +11,20 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/support")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/support"), str(ROOT / "tools")]
+os.environ["PYTHONPATH"] = str(ROOT / "src")  # of the commands, too: the page of this clone
 
+from animated_png import Shot, animated  # noqa: E402
 from live_page import choose, fresh_link, link_of, seen, write  # noqa: E402
 from pods import container, pod, service  # noqa: E402
 from rollout_results import rollout_result  # noqa: E402
@@ -33,14 +39,22 @@ from lastcall.ui.saved_stories import html_page  # noqa: E402
 VISIONS = ("protanopia", "deuteranopia", "tritanopia", "achromatopsia")
 FOREVER = "while true; do sleep 1 & wait $!; done"
 DRAINS = f"trap 'echo draining; sleep 4; exit 0' TERM; {FOREVER}"
+HOOK = {"preStop": {"exec": {"command": ["sleep", "3"]}}}
+LIVE_WIDTH, LIVE_HEIGHT = 960, 900
+PAUSE, HOLD = 0.2, 4.0
+"""Seconds between two frames of the animated picture, and for which its last one stays."""
+LEAST_FRAMES = 15
+"""Of the animated picture: on a machine that is too busy it does not move."""
+
+Kubectl = Callable[..., str]
+"""Called with kubectl's arguments, and `stdin`."""
 
 
 def objects() -> list[dict[str, Any]]:
     """A Pod of every state that the overview has."""
-    hook = {"preStop": {"exec": {"command": ["sleep", "3"]}}}
     never = {"exec": {"command": ["false"]}, "periodSeconds": 1}
     made = [
-        pod("web", container("app", DRAINS, lifecycle=hook), labels={"app": "web"}, grace=10),
+        pod("web", container("app", DRAINS, lifecycle=HOOK), labels={"app": "web"}, grace=10),
         pod("not-ready", container("app", DRAINS, readinessProbe=never)),
         pod("pending", container("app"), nodeSelector={"example.com/disk": "ssd"}),
         pod("failed", container("app", "exit 1"), restartPolicy="Never"),
@@ -63,8 +77,11 @@ class Studio:
         await seen(page, "document.querySelector('.status.running')")
         return page
 
-    async def take(self, page: Page, name: str, *, kept: bool = True) -> None:
-        """`kept`: for the documents, too; else only as others see it."""
+    async def take(self, page: Page, name: str, *, kept: bool = True, height: int = 0) -> None:
+        """`kept`: for the documents, too; else only as others see it. `height`: the window has it from now on."""
+        if height:
+            await page.size(1280, height)
+            await page.eval("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         if kept and self._folder is not None:
             await page.screenshot(self._folder / f"{name}.png", whole=False)
         for vision in VISIONS if self._visions is not None else ():
@@ -72,6 +89,26 @@ class Studio:
             await page.send("Emulation.setEmulatedVisionDeficiency", type=vision)
             await page.screenshot(self._visions / f"{name}-{vision}.png", whole=False)
         await page.send("Emulation.setEmulatedVisionDeficiency", type="none")
+
+    async def animate(self, page: Page, over: str) -> None:
+        """Keep what the page shows until `over` is true as ui-live.png."""
+        if self._folder is None:
+            return
+        frames: list[tuple[float, bytes]] = []
+        last = False
+        while not last:
+            last = bool(await page.eval(f"!!({over})"))
+            began = time.monotonic()
+            with tempfile.NamedTemporaryFile(suffix=".png") as kept:
+                frames.append((began, (await page.screenshot(Path(kept.name), whole=False)).read_bytes()))
+            await asyncio.sleep(max(0.0, began + PAUSE - time.monotonic()))
+        if len(frames) < LEAST_FRAMES:
+            raise SystemExit(
+                f"ui-live.png has {len(frames)} frames: the machine is too busy; --only live takes it again"
+            )
+        ends = [*(at for at, _ in frames[1:]), frames[-1][0] + HOLD]
+        shots = [Shot(png, end - at) for (at, png), end in zip(frames, ends, strict=True)]
+        (self._folder / "ui-live.png").write_bytes(animated(shots))
 
     async def print(self, page: Page) -> None:
         """Beside the visions: it is not for the documents."""
@@ -88,8 +125,23 @@ async def tour(page: Page, step: str) -> None:
     await seen(page, "document.querySelector('.lanes .mark')")
 
 
-async def pictures(studio: Studio, delete: Callable[[], None]) -> None:
-    page = await studio.open(width=1280, height=860)
+async def live_picture(studio: Studio, kubectl: Kubectl) -> None:
+    """The end of a Pod, as it happens."""
+    made = pod("shop", container("app", DRAINS, lifecycle=HOOK), labels={"app": "web"}, grace=10)
+    items = [made, service("web")]
+    kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    page = await studio.open(width=LIVE_WIDTH, height=LIVE_HEIGHT)
+    await seen(page, "document.querySelector('.cell.ready[data-pod$=\"/shop\"]')")
+    await choose(page, "shop")
+    await seen(page, "document.querySelector('.coming')")
+    kubectl("delete", "pod", "shop", "--wait=false")
+    await seen(page, "document.querySelector('.predicted')")
+    await page.eval("scrollTo(0, document.querySelector('#picture').getBoundingClientRect().top + scrollY - 200)")
+    await studio.animate(page, "document.querySelector('.state .tag')?.innerText === 'gone'")
+
+
+async def pictures(studio: Studio, kubectl: Kubectl) -> None:
+    page = await studio.open(width=1280, height=640)
     await seen(
         page,
         "document.querySelectorAll('.cell.wide.ready').length === 5 && document.querySelector('.cell.terminating')",
@@ -97,27 +149,27 @@ async def pictures(studio: Studio, delete: Callable[[], None]) -> None:
     await studio.take(page, "ui-overview")
     await page.eval("document.querySelector('.cell[data-pod$=\"/web\"]').click()")
     await seen(page, "document.querySelector('.coming')")
-    delete()
+    kubectl("delete", "pod", "web", "--wait=false")
     await seen(page, "document.querySelector('.bar.b-drain')")
     await asyncio.sleep(1.5)
-    await studio.take(page, "ui-pod")
+    await studio.take(page, "ui-pod", height=1080)
     await page.eval("location.hash = '#/ends'")
     await seen(page, "document.querySelectorAll('tbody tr').length >= 2")
     await studio.take(page, "ui-ends", kept=False)
     await tour(page, "hookCounts")
-    await studio.take(page, "ui-tour")
+    await studio.take(page, "ui-tour", height=1240)
     await page.eval("location.hash = '#/tour/level-kill'")
     await seen(page, "document.querySelector('#solve')")
     await page.eval("document.querySelector('#solve').click()")
     await seen(page, "document.querySelector('#start') && !document.querySelector('#start').disabled")
     await page.eval("document.querySelector('#start').click()")
     await page.until("/^✓/.test(document.querySelector('#verdict')?.innerText)", 60)
-    await studio.take(page, "ui-level")
+    await studio.take(page, "ui-level", height=1440)
     await studio.print(page)
 
     dark = await studio.open(width=1280, height=860, dark=True)
     await tour(dark, "order")
-    await studio.take(dark, "ui-tour-dark")
+    await studio.take(dark, "ui-tour-dark", height=1240)
     phone = await studio.open(width=390, height=844, dark=True)
     await seen(phone, "document.querySelector('.cell.terminating')")
     await studio.take(phone, "ui-phone")
@@ -162,7 +214,15 @@ async def views(studio: Studio, folder: Path) -> None:
         await page.screenshot(folder / f"pod-{look}.png", whole=True)
 
 
-async def rollout_pictures(studio: Studio) -> None:
+async def rollout_views(studio: Studio, folder: Path) -> None:
+    """A rollout as it is now, in each look, whole."""
+    for look, options in LOOKS.items():
+        page = await studio.open(**options)
+        await seen(page, "document.querySelector('.what-if')")
+        await page.screenshot(folder / f"rollout-{look}.png", whole=True)
+
+
+async def rollout_pictures(studio: Studio, whole: Path | None) -> None:
     """A rollout that loses requests, and what would be lost with a longer delay."""
     page = await studio.open(width=1280, height=1500)
     await page.until("document.querySelector('.state .tag.bad')?.innerText === 'requests lost'", seconds=120)
@@ -174,18 +234,20 @@ async def rollout_pictures(studio: Studio) -> None:
     await studio.take(page, "ui-rollout")
     await page.eval("document.querySelector('.what-if').scrollIntoView()")
     await studio.take(page, "ui-rollout-what-if")
+    if whole is not None:
+        await rollout_views(studio, whole)
 
 
-async def search_pictures(studio: Studio) -> None:
+async def search_pictures(studio: Studio, whole: Path | None) -> None:
     """The runs of a search: not for the documents."""
     page = await studio.open(width=1280, height=1500, dark=True)
     await page.until("/^safe/.test(document.querySelector('#search + .verdict')?.innerText)", seconds=400)
     await studio.take(page, "ui-search", kept=False)
 
 
-async def of_rollouts(folder: Path | None, visions: Path | None, process: BrowserProcess) -> None:
+async def of_rollouts(folder: Path | None, visions: Path | None, whole: Path | None, process: BrowserProcess) -> None:
     rollouts = ROOT / "examples/rollout"
-    told: list[tuple[Callable[[Studio], Coroutine[Any, Any, None]], tuple[str, ...]]] = [
+    told: list[tuple[Callable[[Studio, Path | None], Coroutine[Any, Any, None]], tuple[str, ...]]] = [
         (rollout_pictures, ("naive.yaml", "--propagation", "1s"))
     ]
     if visions is not None:
@@ -195,7 +257,7 @@ async def of_rollouts(folder: Path | None, visions: Path | None, process: Browse
             served = place.start("rollout", str(rollouts / manifest), *options, "--ui")
             try:
                 async with Browser(process) as browser:
-                    await take(Studio(folder, visions, browser, partial(fresh_link, served, link_of)))
+                    await take(Studio(folder, visions, browser, partial(fresh_link, served, link_of)), whole)
             finally:
                 os.kill(served.pid, signal.SIGINT)
                 served.communicate(timeout=60)
@@ -229,9 +291,11 @@ async def run(folder: Path | None, visions: Path | None, whole: Path | None, onl
         if whole is not None:
             await of_saved_pages(whole, saved, process)
         if only in ("", "rollout"):
-            await of_rollouts(folder, visions, process)
+            await of_rollouts(folder, visions, whole, process)
         if only in ("", "cluster"):
             await of_a_cluster(folder, visions, whole, process)
+        if only in ("", "cluster", "live"):
+            await of_an_end(folder, process)
 
 
 async def of_a_cluster(folder: Path | None, visions: Path | None, whole: Path | None, process: BrowserProcess) -> None:
@@ -244,15 +308,27 @@ async def of_a_cluster(folder: Path | None, visions: Path | None, whole: Path | 
         place.kubectl(config, "delete", "pod", "terminating", "--wait=false")
         served = place.start("ui")
 
-        def delete() -> None:
-            place.kubectl(config, "delete", "pod", "web", "--wait=false")
-
         try:
             async with Browser(process) as browser:
                 studio = Studio(folder, visions, browser, partial(fresh_link, served))
-                await pictures(studio, delete)
+                await pictures(studio, partial(place.kubectl, config))
                 if whole is not None:
                     await views(studio, whole)
+        finally:
+            os.kill(served.pid, signal.SIGINT)
+            served.communicate(timeout=60)
+
+
+async def of_an_end(folder: Path | None, process: BrowserProcess) -> None:
+    """The animated picture."""
+    with Place() as place:
+        place.up()
+        config = place.ok("kubeconfig").strip()
+        served = place.start("ui")
+        try:
+            async with Browser(process) as browser:
+                studio = Studio(folder, None, browser, partial(fresh_link, served))
+                await live_picture(studio, partial(place.kubectl, config))
         finally:
             os.kill(served.pid, signal.SIGINT)
             served.communicate(timeout=60)
@@ -263,8 +339,10 @@ if __name__ == "__main__":
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "docs/images")
     parser.add_argument("--vision", type=Path)
     parser.add_argument("--views", type=Path)
-    parser.add_argument("--only", choices=("rollout", "cluster", "saved"), default="", help="not the others")
+    parser.add_argument("--only", choices=("rollout", "cluster", "live", "saved"), default="", help="not the others")
     given = parser.parse_args()
+    if not subprocess.run(["fc-list", ":lang=ja"], capture_output=True, check=True).stdout:  # noqa: S607
+        parser.exit(2, "no font for Japanese, which a picture shows: apt-get install fonts-ipaexfont-gothic\n")
     for made in filter(None, (given.vision, given.views)):
         made.mkdir(parents=True, exist_ok=True)
     saved = saved_pages(given.views) if given.views else {}

@@ -6,13 +6,18 @@ import { build } from "esbuild";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const SHARED = ["preact", "preact/hooks", "./command", "./lanes", "./later", "./said", "./scale", "./steps", "./store", "./texts"];
+// Of Preact the page has what is named here: the build ends with an error when a view imports something else.
+const PREACT = { preact: ["createElement", "Fragment"], "preact/hooks": ["useEffect", "useLayoutEffect", "useReducer", "useRef", "useState"] };
+const SHARED = [...Object.keys(PREACT), "./command", "./lanes", "./later", "./said", "./scale", "./steps", "./store", "./texts"];
 
 const shared = {
   name: "shared",
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /./ }, ({ path }) => (SHARED.includes(path) ? { path, namespace: "shared" } : undefined));
-    onLoad({ filter: /./, namespace: "shared" }, ({ path }) => ({ contents: `module.exports = globalThis.lastcall[${JSON.stringify(path)}]` }));
+    onLoad({ filter: /./, namespace: "shared" }, ({ path }) => {
+      const from = `globalThis.lastcall[${JSON.stringify(path)}]`;
+      return { contents: path in PREACT ? `export const { ${PREACT[path].join()} } = ${from}` : `module.exports = ${from}` };
+    });
   },
 };
 

@@ -139,6 +139,8 @@ def seldom_seen() -> list[Any]:
 async def test_what_the_page_says_of_a_pod_is_what_kubectl_says(served: Served, browser: Browser) -> None:
     served.create(*seldom_seen())
     page = await browser.open(served.link())
+    cell = "document.querySelector('.cell[data-pod$=\"/crashing\"]')"
+    await seen(page, f"/restarts: [1-9]/.test({cell}?.innerText) && /restarts: [1-9]/.test({cell}.title)")
     await choose(page, "crashing")
     await seen(page, "document.activeElement.id === 'main'")
     await seen(page, f"/Seconds since the first record/.test({TEXT})")

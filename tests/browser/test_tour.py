@@ -1,7 +1,9 @@
 """The tour of `lastcall ui` in chromium: steps that are run on a real cluster, and what the page says about them."""
 
 import json
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +91,17 @@ async def test_every_level_of_the_tour_is_reached_by_its_solution_on_a_real_clus
 ) -> None:
     page = await browser.open(served.link())
     await go_to_level(page, "grace")
+    await seen(page, "/deletes the Pod/.test(document.querySelector('#run-state')?.innerText)")
     await run(page)
     await seen(page, f"/^Not yet/.test({VERDICT})")
+    row = "[...document.querySelector('tr[data-goal=gone]').cells].map(e => e.innerText.trim())"
+    wanted, found, verdict = await page.eval(row)
+    assert (wanted, verdict) == ("gone < 4 s", "✗ not yet") and re.fullmatch(r"6\.\d\d s", found)
+    below = "(a, b) => !!(a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING)"
+    order = ["#start", ".lanes", "#goal", "#steps"]
+    for first, second in pairwise(order):
+        query = f"({below})(document.querySelector('{first}'), document.querySelector('{second}'))"
+        assert await page.eval(query), f"{first} comes before {second}"
     await assert_good(page)
     missed = []
     for name in LESSON["levels"]:

@@ -181,6 +181,8 @@ class Page:
         self.errors: list[str] = []
         self.requests: list[str] = []
         self.loaded = asyncio.Event()
+        self._trace: list[dict[str, Any]] = []
+        self._traced = asyncio.Event()
 
     async def send(self, method: str, **parameters: Any) -> Any:
         return await self._browser.send(method, self._session, **parameters)
@@ -197,6 +199,10 @@ class Page:
             case "Log.entryAdded":
                 entry = parameters["entry"]
                 self.errors.append(" ".join((f"{entry['level']}:", entry["text"], entry.get("url", ""))))
+            case "Tracing.dataCollected":
+                self._trace += parameters["value"]
+            case "Tracing.tracingComplete":
+                self._traced.set()
             case "Network.requestWillBeSent":
                 self.requests.append(parameters["request"]["url"])
 
@@ -209,6 +215,19 @@ class Page:
     async def until(self, expression: str, seconds: float = 60.0) -> None:
         """Wait until an expression is true."""
         await until(lambda: self.eval(expression), expression, seconds, pause=0.03)
+
+    async def trace(self, *categories: str) -> None:
+        """Begin to record what the browser does."""
+        self._trace.clear()
+        self._traced.clear()
+        await self.send("Tracing.start", traceConfig={"includedCategories": categories})
+
+    async def traced(self) -> list[dict[str, Any]]:
+        """Return the events since `trace` (names and times as in Chromium's trace format, in µs)."""
+        await self.send("Tracing.end")
+        async with asyncio.timeout(60):
+            await self._traced.wait()
+        return [*self._trace]
 
     async def key(self, key: str) -> None:
         """Press and release one key: `Tab`, ` `, `ArrowRight`, `a`."""

@@ -37,6 +37,9 @@ const TEXTS = {
   historyNone: ["No Pod has ended yet.", "まだ終了した Pod はありません。"],
   "col.when": ["End began", "終了開始"],
   "col.grace": ["Grace", "猶予"],
+  "col.state": ["State", "状態"],
+  "col.last": ["Last state", "前回の状態"],
+  "col.image": ["Image", "イメージ"],
   containers: ["Containers", "コンテナー"],
 } satisfies Record<string, [string, string]>;
 

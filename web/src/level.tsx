@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { seconds } from "./lanes";
 import { ask, calm, store, useStore, useTicks } from "./store";
 import { language, pick } from "./texts";
-import { Answers, Contents, Picture, Replay, Rule } from "./tour";
+import { Answers, Contents, Replay, Rule } from "./tour";
 import { comparison, isGoing, LEVELS, w, type Check, type Level, type Recorded, type Run } from "./tour-data";
 import { Versions } from "./tour-versions";
 
@@ -62,6 +62,7 @@ function Live({ level }: { level: Level }) {
   const going = isGoing(run);
   useEffect(() => store.follow(store.labels, run?.uid ?? ""), [run?.uid]);
   const mine = run?.uid && story?.uid === run.uid ? story : null;
+  const recording = useRecording(level, run);
   useTicks(going && !!mine?.ongoing, calm.matches ? 2 : 12);
   const write = (manifest: string, seconds = grace) => (drafts.set(level.id, manifest), setText(manifest), setGrace(seconds));
   const post = (path: string, body: unknown) => void ask(path, body).then(() => setError(""), (failure: Error) => setError(failure.message));
@@ -82,10 +83,9 @@ function Live({ level }: { level: Level }) {
         {!cluster.mayWrite && cluster.state === "running" && <p class="hint">{w("readOnly")}</p>}
         <p role="alert" class="error">{error || (run?.error ?? "")}</p>
       </section>
-      <Goal level={level} run={run} />
       <Help level={level} solve={() => write(level.solved, level.grace === null ? "" : String(level.grace))} />
       {run && <Answers run={run} />}
-      {mine && mine.zero && (going ? <Picture story={mine} at={store.storyNow()} live /> : <Replay key={run?.uid} story={mine} begin={0} />)}
+      <Replay key={recording ? "recorded" : run?.uid} story={recording ? recording.story![language] : mine?.zero ? mine : null} going={going} begin={recording ? 1 : 0}><Goal level={level} run={run} /></Replay>
     </>
   );
 }
@@ -107,9 +107,8 @@ function Played({ level, recorded }: { level: Level; recorded: Recorded }) {
         </div>
         <p class="hint">{w("playedHelp", { v: recorded.kubernetesVersion })}</p>
       </section>
-      <Goal level={level} run={run} />
       <Answers run={run} />
-      {run.story && <Replay key={shown} story={run.story[language]} begin={begin} />}
+      <Replay key={shown} story={run.story![language]} begin={begin}><Goal level={level} run={run} /></Replay>
     </>
   );
 }
@@ -119,49 +118,66 @@ function Editor({ label, text, write }: { label: string; text: string; write: (t
   return <textarea id="manifest" class="yaml" aria-label={label} spellcheck={false} autocomplete="off" rows={Math.min(24, text.split("\n").length + 1)} value={text} onInput={(event) => write(event.currentTarget.value)} />;
 }
 
-const shownValue = (value: string | number | null): string => (value === null ? w("notSeen") : typeof value === "number" && !Number.isInteger(value) ? `${seconds(value)} s` : String(value));
+/** What a path leads to is a time, in seconds. */
+const isTime = (path: string): boolean => /^(first|last)\.|(^gone|At|seconds)$/.test(path);
+
+function shownValue(value: string | number | object | null, path: string): string {
+  if (value === null) return w("notSeen");
+  if (typeof value === "object") return w("wasSeen");
+  return typeof value === "number" && isTime(path) ? `${Number.isInteger(value) ? value : seconds(value)} s` : String(value);
+}
 
 /** `last.Kind.fact=value` is shown as the record. */
 const shownPath = (path: string): string => path.replace(/^(first|last)\.(\w+).*/, "$1 $2");
 
-function wanted(check: { want: string | number | null }): string {
-  return check.want === null ? "-" : shownPath(String(check.want));
-}
+const wanted = ({ path, want }: { path: string; want: string | number | null }): string => shownPath(shownValue(want, path));
 
 function Goal({ level, run }: { level: Level; run: Run | undefined }) {
   const checks = run?.goal ?? null;
   const reached = checks?.every((each) => each.held);
   const next = Object.keys(LEVELS)[Object.keys(LEVELS).indexOf(level.id) + 1];
-  const outOfReach = level.needs === "memory" && run?.state === "done" && checks !== null && !memorySeen(run);
   const rows: (Partial<Check> & { path: string; sign: string; want: string | number | null })[] = checks ?? level.goal.map(([path, sign, want]) => ({ path, sign, want }));
   return (
     <section aria-labelledby="goal">
       <h2 id="goal">{w("goal")}</h2>
       <div class="scroll" tabIndex={0} role="region" aria-label={w("found")}>
         <table class="claims">
-          <thead><tr><th scope="col">{w("wanted")}</th><th scope="col">{w("found")}</th><th scope="col">{w("verdict")}</th></tr></thead>
+          <thead><tr><th scope="col">{w("wanted")}</th><th scope="col">{w("found")}</th><th scope="col">{w("goalIs")}</th></tr></thead>
           <tbody>
             {rows.map((each) => {
               const how = each.held === undefined ? "open" : each.held ? "yes" : "no";
               return (
                 <tr key={each.path} class={`c-${how}`} data-goal={each.path}>
                   <td><code>{shownPath(each.path)} {each.sign} {wanted(each)}</code></td>
-                  <td>{each.held === undefined ? "" : `${shownValue(each.left ?? null)}${each.want !== each.right ? ` ${each.sign} ${shownValue(each.right ?? null)}` : ""}`}</td>
-                  <td><span aria-hidden="true">{how === "yes" ? "✓" : how === "no" ? "✗" : "…"}</span> {w(how === "yes" ? "claim.yes" : how === "no" ? "claim.no" : "claim.open")}</td>
+                  <td>{each.held === undefined ? "" : `${shownValue(each.left ?? null, each.path)}${each.want !== each.right ? ` ${each.sign} ${shownValue(each.right ?? null, each.path)}` : ""}`}</td>
+                  <td><span aria-hidden="true">{how === "yes" ? "✓" : how === "no" ? "✗" : "…"}</span> {how !== "open" ? w(how === "yes" ? "claim.yes" : "goalNo") : !run && w("claim.open")}</td>
                 </tr>
               );
             })}
           </tbody>
         </table>
       </div>
+      <p class="hint">{w("goalHelp")}</p>
       <p id="verdict" role="status" class={reached ? "good-text" : "hint"}>
         {checks && (reached ? <><b>✓ {w("reached")}</b> {pick(LEVELS[level.id]!.reached)}</> : w("missed"))}
       </p>
       {reached && next && <p><a class="button" href={`#/tour/level-${next}`}>{w("next")} →</a></p>}
-      {outOfReach && <p class="hint">{w("noMemory")}</p>}
+      {isOutOfReach(level, run) && <p class="hint">{w("noMemory")}</p>}
     </section>
   );
 }
+
+/** What this machine cannot show; null where it can. */
+function useRecording(level: Level, run: Run | undefined): Run | null {
+  const [found, setFound] = useState<Run | null>(null);
+  const out = isOutOfReach(level, run);
+  useEffect(() => {
+    if (out) ask<Run>(`/api/tour/levels/${level.id}/recorded`).then(setFound, () => undefined);
+  }, [out]);
+  return out ? found : null;
+}
+
+const isOutOfReach = (level: Level, run: Run | undefined): boolean => level.needs === "memory" && run?.state === "done" && !!run.goal && !memorySeen(run);
 
 /** Whether something was ended for lack of memory, or the learner has prevented it. */
 function memorySeen(run: Run): boolean {

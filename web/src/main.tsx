@@ -1,5 +1,5 @@
-import * as preact from "preact";
-import * as hooks from "preact/hooks";
+import { createElement, Fragment, render } from "preact";
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import * as command from "./command";
 import * as lanes from "./lanes";
 import * as later from "./later";
@@ -17,11 +17,12 @@ import * as texts from "./texts";
 import "./tour.css";
 import type { Recorded } from "./tour-data";
 
-const { useEffect, useState } = hooks;
 const { ask, store, useStore } = stores;
 const { choose, t } = texts;
 
-/** What the files of other views take from this one (build.mjs). */
+/** What the files of other views take from this one (build.mjs has the same names of Preact: the rest of it is not in the page). */
+const preact = { createElement, Fragment };
+const hooks = { useEffect, useLayoutEffect, useReducer, useRef, useState };
 Object.assign(globalThis, {
   lastcall: { preact, "preact/hooks": hooks, "./command": command, "./lanes": lanes, "./later": later, "./said": said, "./scale": scale, "./steps": steps, "./store": stores, "./texts": texts },
 });
@@ -161,15 +162,15 @@ const app = document.getElementById("app")!;
 app.replaceChildren();
 if (saved) store.restore(saved);
 if (saved || recorded) {
-  const draw = () => preact.render(<Alone recorded={recorded} />, app);
+  const draw = () => render(<Alone recorded={recorded} />, app);
   // In a file, what other views are made of follows this script.
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", draw);
   else draw();
 } else {
   const entered = enter();
-  preact.render(<App />, app);
+  render(<App />, app);
   void entered.then((known) => {
-    if (!known) return preact.render(<Closed />, app);
+    if (!known) return render(<Closed />, app);
     store.begin(route()[0] === "pod" ? (route()[1] ?? "") : "");
   });
 }

@@ -22,9 +22,11 @@ export function graceLeft(pod: Pod): number {
   return pod.deletion ? (Date.parse(pod.deletion.at) - store.now()) / 1000 : 0;
 }
 
+const restarted = (pod: Pod): string => (pod.restarts ? t("restarted", { n: pod.restarts }) : "");
+
 function words(pod: Pod): string {
   const stage = pod.stage ? t(`stage.${pod.stage}` as "stage.deleted") : "";
-  const said = [t(state(pod)), stage, pod.reason].filter(Boolean).join(", ");
+  const said = [t(state(pod)), stage, pod.reason, restarted(pod)].filter(Boolean).join(", ");
   return `${pod.namespace}/${pod.name}: ${said}`;
 }
 
@@ -70,7 +72,7 @@ class Cell extends Component<CellProps> {
         {size !== "wide" && <span class="unseen">{words(pod)}</span>}
         {size === "wide" && (
           <span class="what">
-            <b>{pod.name}</b> <small>{pod.stage ? t(`stage.${pod.stage}` as "stage.deleted") : pod.reason || t(now)}</small>
+            <b>{pod.name}</b> <small>{pod.stage ? t(`stage.${pod.stage}` as "stage.deleted") : pod.reason || t(now)}</small> {pod.restarts > 0 && <small>{restarted(pod)}</small>}
           </span>
         )}
       </a>

@@ -9,7 +9,7 @@ const SPEEDS = [2, 1, 0.5, 0.2, 0.05];
 
 /** `from` and `to` in seconds of the story; it begins to play by itself each time `begin` changes, unless motion is reduced. */
 export function usePlayer(from: number, to: number, begin: number) {
-  const [at, setAt] = useState(to);
+  const [at, setAt] = useState(Infinity);
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState(1);
   useEffect(() => {

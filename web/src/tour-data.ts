@@ -71,8 +71,8 @@ export interface Check {
   path: string;
   sign: string;
   want: string | number | null;
-  left: string | number | null;
-  right: string | number | null;
+  left: string | number | object | null;
+  right: string | number | object | null;
   held: boolean;
 }
 

@@ -134,7 +134,7 @@ function Live({ step }: { step: TourStep }) {
       <p role="alert" class="error">{error || (run?.error ?? "")}</p>
       {run && <Answers run={run} />}
       <Claims step={step} run={run} />
-      {mine && mine.zero && (going ? <Picture story={mine} at={store.storyNow()} live /> : <Replay key={run?.uid} story={mine} begin={0} />)}
+      {mine && mine.zero && <Replay key={run?.uid} story={mine} going={going} begin={0} />}
     </section>
   );
 }
@@ -154,18 +154,29 @@ function Played({ step, run, version }: { step: TourStep; run: Run; version: str
   );
 }
 
-export function Replay({ story, begin }: { story: Story; begin: number }) {
-  const player = usePlayer(beginning(story), Math.max(story.end, story.gone ?? 0), begin);
-  return <><Player player={player} /><Picture story={story} at={player.at} live={false} /></>;
+interface Shown {
+  story: Story | null;
+  /** It ends now: there is nothing to play yet. */
+  going?: boolean;
+  begin: number;
+  children?: preact.ComponentChildren;
 }
 
-export function Picture({ story, at, live }: { story: Story; at: number; live: boolean }) {
+/** Its end while it goes on, and then to be played again. */
+export function Replay({ story, going = false, begin, children }: Shown) {
+  const player = usePlayer(story ? beginning(story) : 0, story ? Math.max(story.end, story.gone ?? 0) : 0, begin);
+  return <>{story && !going && <Player player={player} />}<Picture story={story} at={going ? store.storyNow() : player.at} live={going}>{children}</Picture></>;
+}
+
+/** The lanes, and below what is given the steps, which are many. */
+export function Picture({ story, at, live, children }: { story: Story | null; at: number; live: boolean; children?: preact.ComponentChildren }) {
   const [chosen, choose] = useState<number | null>(null);
   return (
     <>
-      <p class="hint">{since(story)} {t("pictureHelp")}</p>
-      <Lanes story={story} at={at} live={live} chosen={chosen} choose={choose} />
-      <Steps story={story} at={at} chosen={chosen} choose={choose} />
+      {story && <p class="hint">{since(story)} {t("pictureHelp")}</p>}
+      {story && <Lanes story={story} at={at} live={live} chosen={chosen} choose={choose} />}
+      {children}
+      {story && <Steps story={story} at={at} chosen={chosen} choose={choose} />}
     </>
   );
 }
@@ -177,7 +188,7 @@ export function Answers({ run }: { run: Run }) {
       {run.answers.map((each, index) => (
         <li key={index}>
           <Command text={each.command} />
-          <span class={each.code < 300 ? "good-text" : "bad-text"}>{each.code < 300 ? "✓" : "✗"} {each.code} {each.message}</span>
+          <span class={each.code < 300 ? "good-text" : "bad-text"}>{each.code < 300 ? "✓" : "✗"} HTTP {each.code} {each.message}</span>
         </li>
       ))}
     </ol>

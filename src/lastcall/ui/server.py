@@ -21,7 +21,7 @@ from lastcall.ui.saved import asset
 from lastcall.ui.saved_stories import html_page
 from lastcall.ui.source import PageClient
 from lastcall.ui.story import plan
-from lastcall.ui.tour.levels import BadManifest, level_document, levels
+from lastcall.ui.tour.levels import BadManifest, level_document, levels, recorded
 from lastcall.ui.tour.running import TourError
 from lastcall.ui.tour.turns import Turns
 from lastcall.ui.watching import Watching
@@ -113,6 +113,7 @@ class PageServer:
         router.add_post("/api/tour/{id}/run", self._run_tour)
         router.add_post("/api/tour/stop", self._stop_tour)
         router.add_get("/api/tour/levels", self._levels)
+        router.add_get("/api/tour/levels/{id}/recorded", self._recorded)
         router.add_post("/api/tour/levels/{id}/run", self._run_level)
         async with AsyncExitStack() as stack:
             served = serving(application, "127.0.0.1", port, most=MOST_CONNECTIONS, shutdown_seconds=0.5)
@@ -340,6 +341,12 @@ class PageServer:
 
     async def _levels(self, request: web.Request) -> web.StreamResponse:
         return _json({"levels": [level_document(each) for each in levels().values()]})
+
+    async def _recorded(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return _json(recorded(request.match_info["id"]))
+        except KeyError:
+            raise web.HTTPNotFound(text="nothing is recorded of that level: every machine can run it") from None
 
     async def _run_level(self, request: web.Request) -> web.StreamResponse:
         """The learner's `manifest`, deleted with `grace`, "" for the Pod's own."""

@@ -120,7 +120,7 @@ def test_links_of_the_readme_are_absolute_where_the_index_shows_it(wheel: Path) 
     relative = [link for link in re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text()) if ":" not in link]
     assert relative, "links of the README in the repository are relative"
     for link in relative:
-        kind = "raw" if link.endswith(".svg") else "blob"
+        kind = "raw" if link.endswith((".svg", ".png")) else "blob"
         assert f"{homepage}/{kind}/main/{link}" in links
         assert (ROOT / link.partition("#")[0]).exists(), link
 

@@ -124,6 +124,14 @@ async def test_a_page_that_only_reads_changes_nothing(path: str) -> None:
         assert (await ask(browser, entrance, f"/api/{path}", {})) == (403, "this page only reads")
 
 
+async def test_what_not_every_machine_can_run_is_recorded() -> None:
+    async with page() as (entrance, browser):
+        await enter(browser, entrance, entrance.token)
+        status, text = await ask(browser, entrance, "/api/tour/levels/memory/recorded")
+        assert status == 200 and '"OOMKilled"' in text
+        assert (await ask(browser, entrance, "/api/tour/levels/grace/recorded"))[0] == 404
+
+
 async def test_every_file_of_the_page_is_served_to_everybody_and_nothing_else_is() -> None:
     async with page() as (entrance, browser):
         for name in ("", "assets/ui.js", "assets/tour.js", "assets/rollout.js", "assets/cluster.js", "assets/ui.css"):

@@ -59,7 +59,7 @@ def ready_text(facts: Facts) -> str:
 
 def _page_text(facts: Facts) -> str:
     """What a browser is opened with."""
-    link = "works for one browser; the command then prints a link for the next one"
+    link = "open it in a browser within 60 s; afterwards the command prints the next link"
     return f"  page        {facts['page']} ({link})\n" if "page" in facts else ""
 
 

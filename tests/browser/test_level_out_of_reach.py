@@ -1,0 +1,71 @@
+"""A level that needs what the machine has not, in chromium: the page says so, and plays how it ends elsewhere."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import cast
+
+import pytest
+from live_page import assert_good, seen
+
+from browser import Browser
+from lastcall.records.record import Record
+from lastcall.ui.server import PageServer
+from lastcall.ui.source import NoMore, Opened, PageClient, Told
+from lastcall.ui.tour.levels import recorded
+from lastcall.ui.watching import Watching
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+pytestmark = pytest.mark.loopback
+
+
+class Client:
+    """It fails where it is asked for anything."""
+
+    async def close(self) -> None:
+        return None
+
+
+class Empty:
+    """A cluster without Pods."""
+
+    name = "made"
+    opened = False
+
+    async def open(self) -> Opened:
+        if self.opened:
+            raise NoMore
+        self.opened = True
+        about = {"name": "made", "kubernetesVersion": "1.36"}
+        return Opened(about, "1", cast(PageClient, Client()), self._records(), True, self._watch)
+
+    def _watch(self, told: Told) -> None:
+        pass
+
+    async def _records(self) -> AsyncIterator[Record]:
+        await asyncio.Event().wait()
+        yield Record("never", 0, 0, "apiserver", "", "")
+
+
+async def test_without_a_memory_control_group_the_level_says_so_and_plays_a_recording(browser: Browser) -> None:
+    world = World()
+    watching = Watching(Empty(), world)
+    async with PageServer(watching, world.clock).listening() as entrance, Tasks() as tasks:
+        tasks.spawn(watching.run(), name="watching")
+        page = await browser.open(f"{entrance.link}", reduced_motion=True)
+        await page.eval("location.hash = '#/tour/level-memory'")
+        await seen(page, "document.querySelector('#goal')")
+        assert not await page.eval("!!document.querySelector('.lanes')")
+        run = recorded("memory")
+        goal = [{**each, "left": 0 if each["path"].endswith("exitCode") else "Completed"} for each in run["goal"]]
+        done = {key: value for key, value in run.items() if key != "story"} | {
+            "experiment": "level-memory",
+            "goal": goal,
+        }
+        watching.board.put("tour/level-memory", done)
+        watching.board.on_change()
+        await seen(page, "/no memory control group/.test(document.querySelector('#goal').parentElement.innerText)")
+        await seen(page, "[...document.querySelectorAll('.step')].some(e => /out of memory|OOM/i.test(e.innerText))")
+        await seen(page, "document.querySelector('#play')")
+        await assert_good(page)
+        tasks.cancel()
