@@ -200,7 +200,8 @@ def run(place: Place, work: Path, pain: Pain, *, fixed: bool) -> list[Said]:
         if len(found) > 1:  # the exit status is the last one's
             found[0].status = document["pooled"]["manifest"]["exitStatus"]
         return found
-    said = Said(status, err)
+    requests = document.get("requests")
+    said = said_of_experiment(status, err, requests) if requests else Said(status, err)
     for id_ in ID_IN_TEXT.findall(err):
         said.add(id_, "", problem=True)
     said_of_pods(said, document)

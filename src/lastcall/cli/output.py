@@ -4,6 +4,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lastcall.endings import Ending
+    from lastcall.endings.render import Check
     from lastcall.errors import UnreadyCause
     from lastcall.experiment import Note
+    from lastcall.experiment.rollout import Result
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -117,9 +120,10 @@ def document(
     not_ready: "Sequence[UnreadyCause]" = (),
     cluster: str = "",
     context: str = "",
+    requests: "Result | None" = None,
 ) -> str:
     """Return the story in one of FORMATS, with a newline at its end. `cluster` is one that stays, `context` an existing
-    one."""
+    one. `requests` is what became of those that were sent, None for none."""
     if output == "json":
         # late: 34 ms of `run --help`
         from lastcall.endings.render import NotSimulated, about_cluster, endings_document
@@ -133,8 +137,14 @@ def document(
             not_ready=not_ready,
             not_simulated=None if notes is None else [NotSimulated(each.id, each.what, each.text) for each in notes],
             cluster=about_cluster(kubernetes_version, name=cluster, context=context),
+            requests=None if requests is None else _json_of(requests),
         )
         return json_text(made)
+    if output == "html" and requests is not None:
+        # late: only with --load
+        from lastcall.experiment.rollout import html_page as page_of_requests
+
+        return page_of_requests([replace(requests, endings=endings)])
     if output == "html":
         # late: 24 ms of `story --help`
         from lastcall.ui import html_page
@@ -145,7 +155,7 @@ def document(
         from lastcall.endings.render import as_github, as_junit
         from lastcall.experiment.run import checks_of
 
-        told = checks_of(endings, error)
+        told = [*checks_of(endings, error), *_checks_of(requests)]
         return as_junit("lastcall run", told, "no Pod") if output == "junit" else as_github(told)
     if output == "chrome-trace":
         # late: 7 ms of `story --help`
@@ -156,7 +166,32 @@ def document(
     # late: 51 ms of `story --help`
     from lastcall.endings.render import plain_text
 
-    return plain_text(endings, width, explain=explain, with_steps=with_steps)
+    return plain_text(endings, width, explain=explain, with_steps=with_steps) + _text_of(requests)
+
+
+def _json_of(requests: "Result") -> dict[str, Any]:
+    # late: only with --load
+    from lastcall.experiment.rollout import experiment_json
+
+    return dict(experiment_json(requests))
+
+
+def _checks_of(requests: "Result | None") -> "Sequence[Check]":
+    if requests is None:
+        return ()
+    # late: only with --load
+    from lastcall.experiment.rollout import checks_of
+
+    return checks_of([requests])
+
+
+def _text_of(requests: "Result | None") -> str:
+    if requests is None:
+        return ""
+    # late: only with --load
+    from lastcall.experiment.rollout import plain_text
+
+    return f"\n{plain_text([requests])}"
 
 
 def tell(
@@ -174,6 +209,7 @@ def tell(
     not_ready: "Sequence[UnreadyCause]" = (),
     cluster: str = "",
     context: str = "",
+    requests: "Result | None" = None,
 ) -> None:
     """Write the story where it was asked for. `seen_live`: the steps stand on `out` already, and are not told twice
     but for the rules of `explain`. Raises OSError."""
@@ -193,6 +229,7 @@ def tell(
             not_ready=not_ready,
             cluster=cluster,
             context=context,
+            requests=requests,
         )
 
     if takes_stdout(output, file):
@@ -205,6 +242,11 @@ def tell(
         from lastcall.endings.render import print_endings
 
         print_endings(out, endings, explain=explain, with_steps=with_steps)
+        if requests is not None:
+            # late: only with --load
+            from lastcall.experiment.rollout import tell_results
+
+            tell_results(out, [requests])
     else:
         show(text_of("text", with_steps=with_steps))
     if file is not None:

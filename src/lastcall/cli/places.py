@@ -45,6 +45,25 @@ class Excluded:
     values: tuple[str, ...] = ()
 
 
+FOR_THERE = "$option needs --context: it applies to experiments on an existing cluster"
+REQUESTS = (
+    Allowed(("url", "url_ca", "image"), (THERE,), FOR_THERE),
+    Allowed(("source",), (THERE,), FOR_THERE.replace("$option", "--from client"), values=("client",)),
+    Allowed(("propagation",), (OWN, TAKEN), FOR_OWN, given=True),
+    *(
+        Allowed(
+            ("source",),
+            (OWN, TAKEN),
+            f"--from {each} does not work with --context: use --from pod or --from client",
+            (each,),
+        )
+        for each in ("node", "published", "balancer")
+    ),
+)
+"""Of the requests that a command sends."""
+URL = Excluded("url", ("source",), "--url needs requests from this machine: add --from client", values=("pod",))
+
+
 def check_places(place: str, table: Sequence[Allowed], excluded: Sequence[Excluded] = (), **words: str) -> None:
     """Raises UsageError for the first option of the command that runs that is not allowed; `words` are for errors."""
     for row in table:

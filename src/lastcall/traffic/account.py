@@ -7,6 +7,7 @@ is in exactly one row: good, moved (`outcome.Moved`: the server said goodbye, th
 
 # check: pure
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -106,21 +107,25 @@ def account(
     *,
     begun: int | None = None,
     whole_output: bool = True,
+    nobody_left: float | None = None,
 ) -> Account:
     """Account for requests. `output` is what the Pods printed, `whole_output` whether that is all; `disrupted` the
     moment from which requests count, before it is control; `begun` how many requests the client says it began (their
     ids are 1 to that).
 
-    What was under way at that moment counts: the disruption may have cut it off.
+    What was under way at that moment counts: the disruption may have cut it off. `nobody_left`, where all Pods end for
+    good, is the moment from which new connections do not count: in real life they would go to other Pods.
     """
     addresses = by_address(lives)
     outcomes = [_settled(each, addresses) for each in outcomes]
     printed = Printed.of_output(list(output), outcomes, whole=whole_output)
-    pods = KnownPods.of_outcomes(lives, outcomes)
-    unmeasured = [each for each in outcomes if not each.measured and not _is_explained(each, pods, printed.ids)]
+    pods = replace(KnownPods.of_outcomes(lives, outcomes), all_end=nobody_left is not None)
+    last = math.inf if nobody_left is None else nobody_left
+    asked = [each for each in outcomes if each.sent - each.age <= last]
+    unmeasured = [each for each in asked if not each.measured and not _is_explained(each, pods, printed.ids)]
     left_out = {each.id for each in unmeasured}
-    counted = [each for each in outcomes if _counts(each, disrupted) and each.id not in left_out]
-    control = [each for each in outcomes if not _counts(each, disrupted) and each.id not in left_out]
+    counted = [each for each in asked if _counts(each, disrupted) and each.id not in left_out]
+    control = [each for each in asked if not _counts(each, disrupted) and each.id not in left_out]
     lost = [explain(each, pods, printed, disrupted) for each in counted if each.lost]
     known = {each.id for each in outcomes}
     return Account(

@@ -42,7 +42,8 @@ class LostRequest:
 class KnownPods:
     """The Pods that requests can have led to, when each address first gave a good answer, and each connection's use.
 
-    `limit` is at what the server closes connections, if that shows.
+    `limit` is at what the server closes connections, if that shows. `all_end`: none is there to take over for another
+    one, so that is no reason for a loss.
     """
 
     lives: Sequence[PodLife]
@@ -50,6 +51,7 @@ class KnownPods:
     answers: Mapping[str, float]
     uses: Mapping[int, ConnectionUse] = field(default_factory=dict)
     limit: Limit | None = None
+    all_end: bool = False
 
     @classmethod
     def of_outcomes(cls, lives: Sequence[PodLife], outcomes: Sequence[Outcome]) -> Self:
@@ -62,8 +64,8 @@ class KnownPods:
 
     def loss(self, outcome: Outcome, seen: Seen = "unknown") -> Loss:
         """Return a lost request with what is known around it."""
-        life = self.led_to(outcome)
-        return Loss(outcome, life, self.lives, seen, self._served(life), self.uses.get(outcome.connection), self.limit)
+        life, lives = self.led_to(outcome), () if self.all_end else self.lives
+        return Loss(outcome, life, lives, seen, self._served(life), self.uses.get(outcome.connection), self.limit)
 
     def loss_alone(self, outcome: Outcome) -> Loss:
         """Return it with its own Pod alone: what other Pods did is no part of the question."""

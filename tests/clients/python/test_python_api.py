@@ -69,7 +69,7 @@ with lastcall.Cluster() as cluster:
     crashes["spec"]["containers"][0] |= never
     said = raises(lastcall.NotReady, cluster.apply, crashes, wait=True, timeout=60)
     assert "crashes" in said and "| no database" in said and "exit code 3" in said, said
-    assert "Pod default/crashes is not ready after 0.1 s" in raises(
+    assert "(timeout) waiting for objects to be ready: Pod default/crashes is not ready" in raises(
         lastcall.NotReady, cluster.wait_ready, "crashes", timeout=0.1)
 
     with cluster.temporary_namespace(grace=0) as namespace:

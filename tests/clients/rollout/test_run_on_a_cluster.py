@@ -12,6 +12,8 @@ from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "polite.yaml"
+
 POD = """
 apiVersion: v1
 kind: Pod
@@ -120,3 +122,27 @@ def test_pods_end_on_another_cluster_and_it_is_as_before_also_when_the_run_is_ki
         place.ok("down", "--name", "theirs")
         for path in (place.home / "tmp").glob("*.yaml"):
             path.unlink()
+
+
+@pytest.mark.timeout(400)
+def test_requests_are_counted_while_the_pods_of_an_application_end_on_another_cluster() -> None:
+    with Place(ordinary_user.USERS[-1]) as place:
+        facts = place.up("--name", "theirs", "--publish", "0:svc/shop/polite:80")
+        kubeconfig, entrance = facts["kubeconfig"], f"http://{facts['published'][0]['address']}"
+        (context,) = (
+            each["name"] for each in json.loads(place.kubectl(kubeconfig, "config", "view", "-o", "json"))["contexts"]
+        )
+        place.kubectl(kubeconfig, "create", "namespace", "shop")
+        before = everything(kubeconfig)
+        command = ("run", str(EXAMPLE), "--kubeconfig", kubeconfig, "--context", context, "-n", "shop")
+        load = ("--url", entrance, "--load", "fresh=20")
+        denied = place.run(*command, *load)
+        assert denied.status == 2 and "send 20 requests a second to their Service" in denied.err, denied.err
+        result = place.run(*command, *load, f"--yes={context}", "-o", "json", timeout=240)
+        assert difference(before, everything(kubeconfig)) == []
+        document = json.loads(result.out)
+        found = document["requests"]
+        assert (found["workload"], found["from"], found["disrupt"]) == ("Deployment polite", "client", "evict")
+        assert found["total"] > 20 and found["control"]["lost"] == 0, result.err
+        assert result.status == (3 if found["lost"] else 0) and len(document["pods"]) == 3
+        place.ok("down", "--name", "theirs")

@@ -5,8 +5,8 @@ from click.testing import CliRunner
 
 from lastcall.cli.places import CONTEXT
 from lastcall.cli.rollout.command import EXCLUDED, PLACES, rollout
+from lastcall.cli.run.command import OF_LOAD, run
 from lastcall.cli.run.command import PLACES as OF_RUN
-from lastcall.cli.run.command import run
 
 THERE = ("deployment/web", "--context", "theirs")
 OWN = ("missing.yaml",)
@@ -54,6 +54,14 @@ def test_an_option_of_rollout_in_the_wrong_place_is_a_usage_error(arguments: tup
             "--node-capacity applies to the cluster that run starts itself",
         ),
         (("a.yaml", "--context", "theirs", "--ui"), "--ui shows clusters that lastcall starts"),
+        ((*OWN, "--load", "5", "--url", "http://a"), "--url needs --context: it applies to experiments"),
+        ((*OWN, "--load", "5", "--from", "client"), "--from client needs --context"),
+        (
+            ("a.yaml", "--context", "theirs", "--load", "5", "--from", "node"),
+            "--from node does not work with --context",
+        ),
+        ((*OWN, "--service", "web"), "--service applies to requests: add --load, such as --load 50"),
+        ((*OWN, "--propagation", "1s"), "--propagation applies to requests: add --load"),
     ],
 )
 def test_an_option_of_run_in_the_wrong_place_is_a_usage_error(arguments: tuple[str, ...], words: str) -> None:
@@ -69,7 +77,7 @@ def test_what_is_the_default_or_allowed_is_no_error(arguments: tuple[str, ...]) 
 def test_the_tables_name_parameters_that_the_commands_have() -> None:
     for command, names in (
         (rollout, {each for row in PLACES for each in row.names} | {each.name for each in EXCLUDED}),
-        (run, {each for row in OF_RUN for each in row.names}),
+        (run, {each for row in (*OF_RUN, *OF_LOAD) for each in row.names}),
     ):
         known = {each.name for each in command.params}
         assert names - known <= {"state_size", "feature_gates"} and set(CONTEXT) <= known

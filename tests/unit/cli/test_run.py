@@ -102,7 +102,7 @@ def test_a_pod_that_never_becomes_ready_says_why(run, new_cluster):
     cluster = new_cluster(ready=False)
     with pytest.raises(WorldError) as error:
         run(cluster, replace(FAST, timeout=0.1))
-    assert "not every Pod became Ready within 0.1 s (--timeout)" in str(error.value)
+    assert "timed out after 0.1 s (--timeout) waiting for all Pods to become Ready" in str(error.value)
     assert "condition Ready is False: ContainersNotReady: not yet" in str(error.value)
     assert cluster.stopped == 1
 
@@ -312,7 +312,7 @@ def test_with_keep_on_failure_a_cluster_whose_pod_is_not_ready_stays(new_cluster
     cluster.kubeconfig_path = path
     assert run_manifests(load_manifests([str(pod_file)]), options, lambda _: cluster.at_start()) == 1
     said = capsys.readouterr().err
-    assert said.index("not every Pod became Ready") < said.index("kubectl --kubeconfig /proc/1/fd/9")
+    assert said.index("waiting for all Pods to become Ready") < said.index("kubectl --kubeconfig /proc/1/fd/9")
     assert cluster.stopped == 1
     assert run_manifests(load_manifests([str(pod_file)]), replace(options, timeout=5), lambda _: new_cluster()) == 0
 

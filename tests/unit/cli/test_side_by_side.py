@@ -102,14 +102,14 @@ def test_what_stops_one_version_is_told_beside_the_others_and_is_the_status(run,
     options = replace(BOTH, timeout=0.2)
     assert run({"1.23": {"ready": False}}, options) == 1
     out = capsys.readouterr().out
-    assert "Kubernetes 1.23: not every Pod became Ready within 0.2 s" in out
+    assert "Kubernetes 1.23: timed out after 0.2 s (--timeout) waiting for all Pods to become Ready" in out
     assert "default/web ended gracefully" in out
     assert "it did not come to an end" in out
 
 
 @pytest.mark.loopback
 def test_when_no_version_has_anything_to_tell_the_first_error_is_the_command_s(pod_file, new_cluster):
-    with pytest.raises(WorldError, match="not every Pod became Ready"):
+    with pytest.raises(WorldError, match="waiting for all Pods to become Ready"):
         run_manifests(load_manifests([str(pod_file)]), replace(BOTH, timeout=0.1), lambda _: new_cluster(ready=False))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.experiment.ready.progress import Progress, progress
+from lastcall.experiment.ready.readiness import Progress, progress
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.kube.api.resources import DAEMONSETS, DEPLOYMENTS, JOBS, PODS, REPLICASETS
 from lastcall.manifests.workloads import may_have_pods, with_grace

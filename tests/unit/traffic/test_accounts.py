@@ -94,6 +94,22 @@ def test_what_the_only_pod_refuses_while_it_ends_is_for_want_of_another_one() ->
     assert [each.cause for each in account([outcome], [ending, later, other], [], 5.0).lost] == ["late endpoint"]
 
 
+def test_where_all_pods_end_for_good_what_comes_when_none_is_left_does_not_count() -> None:
+    ending, other = life(unrouted=14.0), replace(life(unrouted=14.0), uid="o", ip="10.0.0.9")
+    outcomes = [
+        request(10.5, 12.9, "reset before bytes", kind="slow"),
+        request(11.9, lost="refused", served_by=""),
+        request(13.5, lost="refused", served_by=""),
+        request(13.6, 13.7, kind="keep-alive", age=3.0),
+        request(13.8, 19.0, "timeout", held_up=9.0),
+    ]
+    found = account(outcomes, [ending, other], [], 10.0, nobody_left=12.0)
+    assert (found.total, found.unmeasured, len(found.lost)) == (3, (), 2)
+    # Of Pods that all end none is there to take over, so it is the lag that is to blame.
+    assert [each.cause for each in found.lost] == ["late endpoint", "cut off"]
+    assert account(outcomes, [ending, other], [], 10.0).total == 5
+
+
 def test_what_is_sent_to_the_only_pod_after_its_stop_signal_is_for_want_of_another_one_too() -> None:
     ending = life(unrouted=None)  # its signal at 12
     later = pod_life("v", name="web-2", ip="10.244.0.3", ready=17.0, routed=17.1)

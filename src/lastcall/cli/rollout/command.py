@@ -10,25 +10,36 @@ from lastcall.cli.node_agent_options import NODE_AGENT
 from lastcall.cli.options import Sources
 from lastcall.cli.output import checked_output
 from lastcall.cli.page_options import asked_page
-from lastcall.cli.places import CLUSTER, CONTEXT, FOR_OWN, OWN, TAKEN, THERE, Allowed, Excluded, check_places
+from lastcall.cli.places import (
+    CLUSTER,
+    CONTEXT,
+    FOR_OWN,
+    FOR_THERE,
+    OWN,
+    REQUESTS,
+    TAKEN,
+    THERE,
+    URL,
+    Allowed,
+    Excluded,
+    check_places,
+)
+from lastcall.cli.requests import asked_requests
 from lastcall.cli.rollout.options import rollout_options
 from lastcall.cli.rollout.rounds import run_rollout
 from lastcall.cli.run.options import asked_cluster
 from lastcall.contexts import ContextOptions
 from lastcall.experiment.rollout import RolloutOptions
-from lastcall.traffic import Load
 
 if TYPE_CHECKING:
     from lastcall.trace.node_agent import AgentOptions
 
-FOR_THERE = "$option needs --context: it applies to experiments on an existing cluster"
 FIND_SAFE_WRITES = "--find-safe supports --output text and json, on stdout only"
 FOR_POD = "--copy-to: only Pods of that namespace reach the copy: leave out --url and --from client"
-_OF_LOAD = ("rates", "path", "slow_path", "stream_path", "websocket_path", "length", "http2_connections")
 
 PLACES = (
-    Allowed(("url", "url_ca", "yes", "image", "copy_to", *NODE_AGENT), (THERE,), FOR_THERE),
-    Allowed(("source",), (THERE,), FOR_THERE.replace("$option", "--from client"), values=("client",)),
+    *REQUESTS,
+    Allowed(("yes", "copy_to", *NODE_AGENT), (THERE,), FOR_THERE),
     Allowed(CONTEXT, (TAKEN, THERE), "$option needs --context or --from-cluster"),
     Allowed(
         ("manifests", "filenames", "kustomizations"),
@@ -45,16 +56,7 @@ PLACES = (
         "fix: --from-cluster $workload instead of $workload copies the workload to such a cluster",
     ),
     Allowed(("runs",), (OWN, TAKEN), "--runs does not work with --context: each run needs its own confirmation"),
-    Allowed((*CLUSTER, "propagation"), (OWN, TAKEN), FOR_OWN, given=True),
-    *(
-        Allowed(
-            ("source",),
-            (OWN, TAKEN),
-            f"--from {each} does not work with --context: use --from pod or --from client",
-            (each,),
-        )
-        for each in ("node", "published", "balancer")
-    ),
+    Allowed(CLUSTER, (OWN, TAKEN), FOR_OWN, given=True),
 )
 """Where each option is allowed; one that is not in it is allowed everywhere."""
 
@@ -71,7 +73,7 @@ EXCLUDED = (
         ("find_safe", "runs", "apply_advice"),
         "--keep-on-failure keeps one cluster running: it does not work with --find-safe, --runs and --apply-advice",
     ),
-    Excluded("url", ("source",), "--url needs requests from this machine: add --from client", values=("pod",)),
+    URL,
     Excluded("copy_to", ("url",), FOR_POD),
     Excluded("copy_to", ("source",), FOR_POD, values=("client",)),
 )
@@ -168,8 +170,8 @@ def rollout(
 
 def _made(options: dict[str, Any]) -> RolloutOptions:
     """The options as given on the command line; `options` are used up."""
-    load = Load(timeout=options.pop("request_timeout"), **{each: options.pop(each) for each in _OF_LOAD})
-    return RolloutOptions(cluster=asked_cluster(options), load=load, page=asked_page(options), **options)
+    requests = asked_requests(options)
+    return RolloutOptions(cluster=asked_cluster(options), page=asked_page(options), **requests, **options)
 
 
 def _check_output(options: dict[str, Any]) -> None:

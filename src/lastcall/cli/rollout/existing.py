@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from lastcall.cli.confirmation import confirm
-from lastcall.cli.image.build_agent import AGENT_IMAGE
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import Sources, is_set
+from lastcall.cli.requests import entered
 from lastcall.cli.rollout.progress import Progress
 from lastcall.cli.rollout.rounds import run_rollout
 from lastcall.cli.terminal import note, say
@@ -25,7 +25,6 @@ from lastcall.experiment.existing import (
     check_yes,
     parsed_workload,
     reached,
-    read_ca,
     split_workload,
 )
 from lastcall.experiment.rollout import RolloutOptions, RolloutSession
@@ -58,20 +57,9 @@ def on_a_cluster(
     (asked,) = named
     split_workload(asked)
     check_yes(there.context, yes)
-    if not is_set("source"):
-        options = replace(options, source="client" if url else "pod")
     options = replace(options, cluster=ClusterOptions())  # the values of variables are for clusters of our own
-    if url_ca and not url.startswith("https:"):
-        raise click.UsageError("--url-ca needs an https URL: add --url https://…")
-    place = partial(
-        ExistingWorkspace,
-        asked=asked,
-        url=url,
-        image=image or AGENT_IMAGE,
-        copy_to=copy_to,
-        url_ca=read_ca(url_ca),
-        agents=agents,
-    )
+    options, place_on = entered(options, url, url_ca, image)
+    place = partial(place_on, asked=asked, copy_to=copy_to, agents=agents)
     return run_rollout((), options, partial(_experiment, _in_namespace(there, sources), place, yes))
 
 

@@ -2,7 +2,6 @@
 requests, the verdict, what is told."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -19,12 +18,14 @@ from lastcall.cli.options import (
     output_option,
 )
 from lastcall.cli.page_options import page_options
-from lastcall.cli.rollout.values import checked_path, complete_workload, parsed_load, parsed_max_lost, parsed_max_p99
+from lastcall.cli.requests import requests_options
+from lastcall.cli.rollout.values import parsed_max_lost, parsed_max_p99
 from lastcall.cli.run.options import node_options, propagation_option
 from lastcall.cli.summary import summary_option
-from lastcall.experiment.rollout import DISRUPTIONS, SOURCES
+from lastcall.experiment.rollout import DISRUPTIONS
 
 F = TypeVar("F", bound=Callable[..., Any])
+
 
 _OPTIONS: list[Callable[[Any], Any]] = [
     manifest_options("MANIFEST", required=False),
@@ -37,27 +38,6 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         "manifests: deployment/web.",
     ),
     context_options(namespace=False, without=("request-timeout",)),
-    click.option(
-        "--url",
-        metavar="URL",
-        default="",
-        help="With --context: where to send requests: https://shop.example.com.  [default: the Service's external "
-        "address]",
-    ),
-    click.option(
-        "--url-ca",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        default=None,
-        help="CA certificates (PEM) to trust for an https --url.  [default: this machine's CAs]",
-    ),
-    click.option(
-        "--image",
-        metavar="IMAGE",
-        default="",
-        help="With --context: image of the Pod that sends requests.  [default: the one that lastcall image "
-        "build-agent makes]",
-    ),
     click.option(
         "--copy-to",
         metavar="NAMESPACE",
@@ -74,68 +54,8 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         help="What happens under load: rollout updates all Pods, scale-in removes half of the replicas, delete deletes "
         "one Pod, drain drains the node, evict evicts one Pod.",
     ),
-    click.option(
-        "--load",
-        "rates",
-        metavar="RATE",
-        default="200",
-        show_default=True,
-        callback=parsed_load,
-        help="Requests per second, or by kind: fresh=150,keep-alive=50,slow=5,tcp=10,stream=2,websocket=2,http2=50. "
-        "See "
-        "above for the kinds, and for what counts as lost.",
-    ),
-    click.option("--path", default="/", show_default=True, callback=checked_path, help="Path to request."),
-    click.option(
-        "--slow-path", default="/slow", show_default=True, callback=checked_path, help="Path of slow requests."
-    ),
-    click.option("--stream-path", default="/stream", show_default=True, callback=checked_path, help="Path of streams."),
-    click.option(
-        "--websocket-path", default="/ws", show_default=True, callback=checked_path, help="Path of WebSockets."
-    ),
-    click.option(
-        "--stream-length",
-        "length",
-        metavar="TIME",
-        default="5s",
-        show_default=True,
-        type=Seconds(0.1, 3600),
-        help="How long a stream or a WebSocket is held before the client leaves.",
-    ),
-    click.option(
-        "--http2-connections",
-        metavar="N",
-        type=Whole(1, 1000, "connections"),
-        default=4,
-        show_default=True,
-        help="Number of connections that all HTTP/2 requests share.",
-    ),
-    click.option(
-        "--workload",
-        metavar="KIND/NAME",
-        default="",
-        shell_complete=complete_workload,
-        help="The workload to disrupt, if the manifests have several: deployment/web. With --context also "
-        "KIND.GROUP/NAME of a kind with a controller of its own.  [default: the one behind the Service]",
-    ),
-    click.option("--service", default="", help="The Service to send to, if the manifests have several."),
-    click.option(
-        "--port",
-        default="",
-        help="Port of the Service, by name or number, if it has several.  [default: the one named http]",
-    ),
+    requests_options("200"),
     propagation_option,
-    click.option(
-        "--from",
-        "source",
-        type=click.Choice(SOURCES),
-        default="node",
-        show_default=True,
-        help="Where requests come from. node, pod: to the Service's address. published: from the host, through a port "
-        "like "
-        "that of `up --publish`. balancer: from an external load balancer, which sends to the ready Pods and learns "
-        "of changes late (--propagation balancer=5s). client: with --context, from this machine.",
-    ),
     click.option(
         "--control",
         metavar="TIME",
@@ -151,14 +71,6 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         show_default=True,
         type=Seconds(0, 3600),
         help="How long to send requests after the disruption.",
-    ),
-    click.option(
-        "--request-timeout",
-        metavar="TIME",
-        default="10s",
-        show_default=True,
-        type=Seconds(0, 3600),
-        help="How long one request may take before it counts as lost.",
     ),
     click.option(
         "--timeout",

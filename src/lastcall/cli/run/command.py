@@ -1,5 +1,6 @@
 """`lastcall run`: ends real Pods and shows how they ended."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -8,14 +9,16 @@ from lastcall.cli.confirmation import yes_option
 from lastcall.cli.context_options import context_options
 from lastcall.cli.node_agent_options import NODE_AGENT, node_agent_options
 from lastcall.cli.options import Sources, manifest_options
-from lastcall.cli.places import CLUSTER, CONTEXT, FOR_OWN, OWN, THERE, Allowed, check_places
-from lastcall.cli.run.options import make_options, run_options
+from lastcall.cli.places import CLUSTER, CONTEXT, FOR_OWN, OWN, REQUESTS, THERE, URL, Allowed, check_places
+from lastcall.cli.requests import requests_options
+from lastcall.cli.run.options import make_options, propagation_option, run_options
 from lastcall.contexts import ContextOptions
 
 if TYPE_CHECKING:
     from lastcall.trace.node_agent import AgentOptions
 
 PLACES = (
+    *REQUESTS,
     Allowed(("yes", "delete", *NODE_AGENT, *CONTEXT), (THERE,), "$option needs --context"),
     Allowed(
         ("ui", "opens", "ui_port", "ui_read_only"),
@@ -25,6 +28,17 @@ PLACES = (
     Allowed(("keep", "keep_on_failure", *CLUSTER), (OWN,), FOR_OWN, given=True),
 )
 """Where each option is allowed; one that is not in it is allowed everywhere."""
+LOADED, UNLOADED = "loaded", "unloaded"
+OF_LOAD = (
+    Allowed(
+        ("path", "slow_path", "stream_path", "websocket_path", "length", "http2_connections", "workload", "service",
+         "port", "propagation", "source", "url", "url_ca", "image", "request_timeout"),
+        (LOADED,),
+        "$option applies to requests: add --load, such as --load 50",
+        given=True,
+    ),
+)  # fmt: skip
+"""Where each option is allowed by whether requests are sent."""
 
 
 @click.command()
@@ -33,9 +47,19 @@ PLACES = (
 @yes_option
 @click.option("--delete", is_flag=True, help="With --context: delete the Pods instead of evicting them.")
 @node_agent_options
+@requests_options(None)
+@propagation_option
 @run_options
 def run(
-    sources: Sources, asked: ContextOptions, yes: str, delete: bool, agents: "AgentOptions | None", **options: Any
+    sources: Sources,
+    asked: ContextOptions,
+    yes: str,
+    delete: bool,
+    agents: "AgentOptions | None",
+    url: str,
+    url_ca: Path | None,
+    image: str,
+    **options: Any,
 ) -> None:
     """Delete the Pods of MANIFEST… and report how each of them ended.
 
@@ -46,15 +70,21 @@ def run(
     With --context it creates the objects on that cluster, ends their Pods there by eviction, and removes everything
     again. It first prints what it will do, and starts when you type the context's name (or give --yes=NAME).
 
-    Exit status: 0 all Pods ended gracefully; 3 a container was SIGKILLed, a preStop hook failed, or a container
-    crashed or was restarted by a probe before the DELETE; 2 bad input; 1 anything else.
+    With --load it sends requests to the Service of the Pods meanwhile, as lastcall rollout does, and reports which ones
+    were lost and why. Requests on connections that are opened when no Pod is ready any more do not count: in an
+    application that goes on, other Pods get them.
+
+    Exit status: 0 all Pods ended gracefully; 3 a container was SIGKILLed, a preStop hook failed, a container crashed or
+    was restarted by a probe before the DELETE, or requests were lost; 4 requests were lost, or not answered, before
+    anything ended; 2 bad input; 1 anything else.
     """
-    check_places(THERE if asked.context else OWN, PLACES)
+    check_places(THERE if asked.context else OWN, PLACES, (URL,))
+    check_places(LOADED if options["rates"] else UNLOADED, OF_LOAD)
     if asked.context:
         # late: 100 ms of `run --help`
         from lastcall.cli.run.existing import run_there
 
-        raise SystemExit(run_there(sources, asked, yes, delete, agents, make_options(**options)))
+        raise SystemExit(run_there(sources, asked, yes, delete, agents, (url, url_ca, image), make_options(**options)))
     # late: 100 ms of `run --help`
     from lastcall.cli.certain_errors import tell_certain_errors
     from lastcall.cli.run.experiment import run_manifests

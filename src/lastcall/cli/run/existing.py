@@ -2,34 +2,49 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lastcall.cli.certain_errors import tell_certain_errors
 from lastcall.cli.confirmation import confirm
-from lastcall.cli.exit_status import exit_status
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import Sources, is_set
+from lastcall.cli.requests import entered
 from lastcall.cli.run.experiment import show, shown, status_of, tell_failure
 from lastcall.cli.terminal import note
 from lastcall.contexts import ContextOptions, choose
 from lastcall.endings import Ending
 from lastcall.errors import LastcallError
 from lastcall.experiment.existing import ExistingRun, Plan, check_namespace, check_yes, reached
+from lastcall.experiment.rollout import RolloutSession, find_target, kubectl_name, with_pods
 from lastcall.experiment.run import RunOptions, RunSession
+from lastcall.kube.cluster import ClusterOptions
 
 if TYPE_CHECKING:
     from lastcall.trace.node_agent import AgentOptions
 
 
 def run_there(
-    sources: Sources, asked: ContextOptions, yes: str, delete: bool, agents: "AgentOptions | None", options: RunOptions
+    sources: Sources,
+    asked: ContextOptions,
+    yes: str,
+    delete: bool,
+    agents: "AgentOptions | None",
+    entrance: tuple[str, Path | None, str],
+    options: RunOptions,
 ) -> int:
-    """The exit status of a run on the cluster of `asked.context`. Raises LastcallError."""
+    """The exit status of a run on the cluster of `asked.context`. `entrance` is where requests enter: an URL, its CA,
+    and the image of the Pod that sends them. Raises LastcallError."""
     check_yes(asked.context, yes)
     chosen = choose(replace(asked, namespace=sources.namespace if is_set("namespace") else ""))
     check_namespace(chosen.namespace)
     manifests = replace(sources, namespace=chosen.namespace).load()
     tell_certain_errors(manifests)
+    requests = place_on = None
+    if options.requests is not None:
+        disrupt = "delete" if delete else "evict"
+        requests, place_on = entered(replace(options.requests, cluster=ClusterOptions(), disrupt=disrupt), *entrance)
+        workload = kubectl_name(find_target(with_pods(manifests), requests).workload)
     out, live = shown(options)
     told = False
 
@@ -41,13 +56,20 @@ def run_there(
             def tell(endings: Sequence[Ending], error: LastcallError | None) -> None:
                 nonlocal told
                 told = True
-                show(out, made, endings, status_of(endings, error), error, context=asked.context)
+                found, status = session.found, status_of(endings, error, session.found)
+                show(out, made, endings, status, error, context=asked.context, requests=found)
 
             def ask(plan: Plan) -> None:
                 confirm(asked.context, plan.lines, yes)
 
             place = ExistingRun(cluster=cluster, confirm=ask, agents=agents, delete=delete)
-            return exit_status(await RunSession(place, manifests, made, live, tell).run())
+            session = RunSession(place, manifests, made, live, tell)
+            if requests is not None and place_on is not None:
+                place.requests = place_on(cluster=cluster, confirm=ask, asked=workload, copy_to="")
+                session.requests = RolloutSession(
+                    place.requests, requests, say=session.note, show=live.waiting, of_run=True
+                )
+            return status_of(await session.run(), None, session.found)
 
     message = f"removing what was created; lastcall doctor --context {asked.context} shows what is left"
     with Interrupts(message=message) as interrupts:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from lastcall.manifests import Manifest
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from lastcall.experiment.rollout import Result
     from lastcall.ui.command_page import PageLink
 
 StartCluster = Callable[[RunOptions], Cluster]
@@ -30,13 +32,24 @@ Tell = Callable[[Sequence[Ending], int, LastcallError | None], None]
 
 def started_cluster(options: RunOptions) -> Cluster:
     """The real one. Raises ClusterStartError and UserError."""
-    return start_cluster(options.cluster)
+    wanted = options.cluster
+    if options.requests is not None and options.requests.source != "published":
+        # late: only with --load
+        from lastcall.traffic import LoadGenerator
+
+        wanted = replace(wanted, load=LoadGenerator())
+    return start_cluster(wanted)
 
 
 def run_manifests(
     manifests: Sequence[Manifest], options: RunOptions, start_cluster: StartCluster = started_cluster
 ) -> int:
     """The whole run, from process tree to story; the exit status. Raises LastcallError."""
+    if options.requests is not None:
+        # late: only with --load
+        from lastcall.cli.run.under_load import target_of_run
+
+        target_of_run(manifests, options.requests)  # before a cluster is started
     if options.versions:
         # late: 4.3 ms of `demo`
         from lastcall.cli.run.side_by_side import run_versions
@@ -84,13 +97,20 @@ async def _run(
     out, live = shown(options, quiet=tell is not None)
     place = EmbeddedRun(cluster)
     session = RunSession(place, manifests, options, live)
-    showing = tell or partial(show, out, options, manifests=manifests)
+    if options.requests is not None:
+        # late: only with --load
+        from lastcall.cli.run.under_load import send_requests
+
+        send_requests(session, cluster, options.requests)
     status = exit_status.OK
 
     def told(endings: Sequence[Ending], error: LastcallError | None) -> None:
         nonlocal status
-        status = exit_status.NOT_GRACEFUL if session.left_alone else status_of(endings, error)
-        showing(endings, status, error)
+        status = exit_status.NOT_GRACEFUL if session.left_alone else status_of(endings, error, session.found)
+        if tell is not None:
+            tell(endings, status, error)
+        else:
+            show(out, options, endings, status, error, manifests=manifests, requests=session.found)
 
     session.tell = told
     with ExitStack() as stack:
@@ -109,9 +129,16 @@ async def _run(
         return status
 
 
-def status_of(endings: Sequence[Ending], error: LastcallError | None) -> int:
-    """The exit status of a run, or of the error that cut it short."""
-    return exit_status.exit_status(endings) if error is None else exit_status.of_error(error)
+def status_of(endings: Sequence[Ending], error: LastcallError | None, requests: "Result | None" = None) -> int:
+    """The exit status of a run with what became of its requests, or of the error that cut it short."""
+    if error is not None:
+        return exit_status.of_error(error)
+    if requests is None or exit_status.exit_status(endings):
+        return exit_status.exit_status(endings)
+    # late: only with --load
+    from lastcall.cli.run.under_load import status_of_requests
+
+    return status_of_requests(requests)
 
 
 def _raise(error: LastcallError) -> int:
@@ -144,6 +171,7 @@ def show(
     error: LastcallError | None = None,
     manifests: Sequence[Manifest] = (),
     context: str = "",
+    requests: "Result | None" = None,
 ) -> None:
     """The stories as they were asked for; where an error left none, only reports for CI."""
     if error and not endings:
@@ -167,8 +195,14 @@ def show(
         seen_live=not takes_stdout(options.output, options.output_file),
         notes=(*dropped, *of_manifests(manifests)),
         context=context,
+        requests=requests,
     )
     summarize(options.summary, endings, options.kubernetes_version, str(error or ""))
+    if requests is not None:
+        # late: only with --load
+        from lastcall.cli.run.under_load import summarize_requests
+
+        summarize_requests(options.summary, requests)
 
 
 def tell_failure(options: RunOptions, error: LastcallError) -> None:

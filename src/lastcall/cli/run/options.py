@@ -11,6 +11,7 @@ import click
 from lastcall.cli.options import KUBERNETES_VERSIONS, Seconds, Whole, state_size_option, timeout_option
 from lastcall.cli.output import checked_output, output_options
 from lastcall.cli.page_options import asked_page, page_options
+from lastcall.cli.requests import asked_requests
 from lastcall.cli.summary import summary_option
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.run import RunOptions
@@ -18,6 +19,7 @@ from lastcall.kube.api import FeatureGateError, feature_gates, parse_feature_gat
 from lastcall.kube.cluster import ClusterOptions, layouts, parse_node_capacity, parse_propagation
 
 if TYPE_CHECKING:
+    from lastcall.experiment.rollout import RolloutOptions
     from lastcall.kube.cluster import NodeCapacity, PropagationPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -311,7 +313,9 @@ def make_options(
 ) -> RunOptions:
     """The options as given on the command line. Raises click.UsageError."""
     page, several = asked_page(options), len(kubernetes_version) > 1
+    asked = asked_requests(options) if options.get("rates") else {}
     cluster = asked_cluster(options, kubernetes_version=kubernetes_version[0])
+    check_propagation_nodes(cluster.propagation, cluster.nodes)
     for version in kubernetes_version:
         check_feature_gates(version, cluster.feature_gates)
     check_node_capacity(cluster.node_capacity, cluster.nodes)
@@ -322,11 +326,24 @@ def make_options(
         raise click.UsageError(f"{option} keeps one cluster running: give a single --kubernetes-version")
     if page is not None and several:
         raise click.UsageError("--ui shows one cluster: give a single --kubernetes-version")
+    if asked and several:
+        raise click.UsageError("--load sends requests in one cluster: give a single --kubernetes-version")
+    own = {each.name for each in fields(RunOptions)}
     return RunOptions(
         cluster=cluster,
         versions=kubernetes_version if several else (),
         output=checked_output(output, output_file),
         output_file=output_file,
         page=page,
-        **options,
+        requests=_requests(cluster, options, asked) if asked else None,
+        **{name: value for name, value in options.items() if name in own},
     )
+
+
+def _requests(cluster: ClusterOptions, options: dict[str, Any], asked: dict[str, Any]) -> "RolloutOptions":
+    """What is sent while the Pods end, from Ready on."""
+    # late: only with --load
+    from lastcall.experiment.rollout import RolloutOptions
+
+    more = {"timeout": options["timeout"], "control": options["after"], "settle": 0.0}
+    return RolloutOptions(cluster=cluster, disrupt="delete", **more, **asked)

@@ -34,15 +34,17 @@ class NotSimulated:
 class Document:
     """How Pods ended, after the envelope. `error` is the world's error that cut the story short, "" without one.
     `not_ready` are the causes of Pods that did not become Ready; None where all did. `not_simulated` are objects of the
-    manifests that nobody acts on; None where no manifests were run."""
+    manifests that nobody acts on; None where no manifests were run. `requests` is what became of those that were sent
+    meanwhile, as one of `experiments` of `lastcall/rollout/v1`; None where none were."""
 
     schema: Literal["lastcall/ending/v1"]
     lastcall_version: str
     kubernetes_version: str = field(metadata=key(schema={"enum": ["1.23", "1.27", "1.36"]}))
-    exit_status: int = field(metadata=key(schema={"enum": [0, 1, 3]}))
+    exit_status: int = field(metadata=key(schema={"enum": [0, 1, 3, 4]}))
     error: str = field(metadata=key(null=True))
     not_ready: tuple[UnreadyCause, ...] | None = field(metadata=key(optional=True))
     not_simulated: tuple[NotSimulated, ...] | None = field(metadata=key(optional=True))
+    requests: dict[str, Any] | None = field(metadata=key(optional=True))
     pods: tuple[story.Ending, ...]
 
 
@@ -111,11 +113,14 @@ def endings_document(
     not_ready: Sequence[UnreadyCause] = (),
     not_simulated: Sequence[NotSimulated] | None = None,
     cluster: AboutCluster | None = None,
+    requests: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the whole document, as `Document` describes. `cluster` is by default one that a command started."""
     notes = None if not_simulated is None else tuple(not_simulated)
     causes = tuple(not_ready) or None
-    made = Document(SCHEMA, lastcall_version, kubernetes_version, exit_status, error, causes, notes, tuple(endings))
+    made = Document(
+        SCHEMA, lastcall_version, kubernetes_version, exit_status, error, causes, notes, requests, tuple(endings)
+    )
     shown: dict[str, Any] = LAYOUT.to_json(made)
     return envelope(SCHEMA, cluster or about_cluster(kubernetes_version)) | shown
 

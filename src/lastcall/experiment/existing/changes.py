@@ -27,9 +27,9 @@ from lastcall.experiment.existing.ledger import (
     restoration,
     was,
 )
-from lastcall.experiment.ready.progress import unsettled
-from lastcall.experiment.rollout.custom import scaled, why_unsettled
-from lastcall.experiment.rollout.fields import RESTARTED_AT, is_custom, nested
+from lastcall.experiment.ready.custom import scaled, why_unsettled
+from lastcall.experiment.ready.readiness import is_custom, unsettled
+from lastcall.experiment.rollout.fields import RESTARTED_AT, nested
 from lastcall.experiment.there import delete_if_there, get_if_there
 from lastcall.kube.api import (
     CONFIGMAPS,
@@ -277,7 +277,7 @@ async def _settle(client: Client, clock: Clock, namespace: str, change: Changed,
 async def _has_settled(client: Client, namespace: str, resource: Resource, workload: Object) -> bool:
     """Whether a workload has its Pods back, and none is ending."""
     if not is_custom(resource):
-        return not unsettled(workload) and not await _ending(client, namespace, workload)
+        return not unsettled(resource, workload) and not await _ending(client, namespace, workload)
     try:
         found = await scaled(client, resource, workload)
     except UserError:

@@ -10,6 +10,8 @@ from lastcall.contexts import ContextOptions, choose, connected
 if TYPE_CHECKING:
     from lastcall.kube.client import ClientConfig, HTTPClient
 
+PATIENCE_SECONDS = 5.0
+"""How long a reason that waiting does not change has to last: others change the cluster, too."""
 AGENT = "lastcall-experiment"
 """Of requests in an audit log, and the manager of the fields that they set."""
 

@@ -2,7 +2,7 @@
 
 from lastcall.errors import UserError
 from lastcall.experiment.existing.connection import Reached
-from lastcall.experiment.rollout.fields import is_custom
+from lastcall.experiment.ready.readiness import is_custom
 from lastcall.experiment.rollout.workload import WORKLOADS, resource_of
 from lastcall.kube.api import Resource
 from lastcall.kube.client import discover

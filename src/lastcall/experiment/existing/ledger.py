@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from lastcall.experiment.rollout.fields import REPLICAS, RESTARTED_AT, is_custom
+from lastcall.experiment.ready.readiness import is_custom
+from lastcall.experiment.rollout.fields import REPLICAS, RESTARTED_AT
 from lastcall.kube.api import (
     CONFIGMAPS,
     DAEMONSETS,

@@ -1,11 +1,11 @@
 """Objects of an existing cluster: what is created there stands in a ledger first, and `restore` removes it."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.existing.changes import GONE_SECONDS, Changes
-from lastcall.experiment.existing.connection import AGENT
+from lastcall.experiment.existing.connection import AGENT, PATIENCE_SECONDS
 from lastcall.experiment.existing.ledger import KINDS, LABEL, labelled
 from lastcall.experiment.existing.preflight import check_alone, check_exists, objects_around
 from lastcall.experiment.existing.retries import PatientClient
@@ -28,6 +28,8 @@ GRACE_SECONDS = 30.0
 class ExistingObjects(Objects):
     """Objects of a context. Only what was created here may be changed or deleted, and Pods that have a controller.
     `warn` gets a line for what could not be checked."""
+
+    patience: ClassVar[float] = PATIENCE_SECONDS
 
     def __init__(self, cluster: "Reached", world: World, warn: Callable[[str], None]) -> None:
         super().__init__(cluster.client, world.clock)

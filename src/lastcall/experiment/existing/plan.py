@@ -39,6 +39,17 @@ class Plan:
         return [*found, f"{ledger} undoes them even if this process is killed."]
 
 
+def of_requests(rate: float, entrance: str, image: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(steps, restored) of requests, each a sentence; `image` is that of the Pod that sends them, "" for this
+    machine."""
+    send = f"send {rate:g} requests a second to {entrance}"
+    return (
+        ((f"create a Pod of image {image}, which sends requests", send), ("delete that Pod",))
+        if image
+        else ((send,), ())
+    )
+
+
 def check_namespace(namespace: str) -> None:
     """Raise UserError if the namespace is Kubernetes's own."""
     if namespace.startswith(RESERVED):

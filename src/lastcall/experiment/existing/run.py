@@ -10,10 +10,12 @@ from typing import ClassVar
 from lastcall.endings import Ending
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.existing.changes import GONE_SECONDS
+from lastcall.experiment.existing.connection import PATIENCE_SECONDS
 from lastcall.experiment.existing.ends import SYNC_SECONDS, PodEnds
 from lastcall.experiment.existing.namespace import ExistingNamespace
 from lastcall.experiment.existing.preflight import objects_around
 from lastcall.experiment.existing.run_checks import check_manifests, overlaps, planned
+from lastcall.experiment.existing.workspace import ExistingWorkspace
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.experiment.rollout.disruption import Disruption
 from lastcall.experiment.run.workspace import Run, RunWorkspace, longest_grace
@@ -33,7 +35,9 @@ class ExistingRun(ExistingNamespace, RunWorkspace):
     """With `delete` Pods are deleted, else evicted."""
 
     delete: bool
-    patience: ClassVar[float] = 5.0
+    requests: ExistingWorkspace | None = None
+    """Where requests enter, None for none."""
+    patience: ClassVar[float] = PATIENCE_SECONDS
     world: World = field(default_factory=World)
     _ends: PodEnds = field(init=False)
     _pods: dict[str, Object] = field(default_factory=dict)
@@ -53,9 +57,14 @@ class ExistingRun(ExistingNamespace, RunWorkspace):
         check_manifests(namespace, manifests)
         unknown = await self._check_there(manifests)
         steps, restored = planned(manifests, delete=self.delete, timeout=now.options.timeout)
+        if self.requests is not None and now.requests is not None:
+            sent, removed = self.requests.planned(now.requests.options, "their Service")
+            steps, restored = (*steps[:2], *sent, *steps[2:]), (*restored, *removed)
         pods = [each.obj for each in manifests if each.resource in (PODS, *OWNERS)]
         gone_seconds = GONE_SECONDS + longest_grace(pods, None)
         changes = await self.agree(namespace, (*steps, *unknown), restored, self.world, gone_seconds)
+        if self.requests is not None:
+            self.requests.changes = changes
         return [Applied(each.resource, await changes.create(each.resource, each.obj)) for each in manifests], ""
 
     async def _check_there(self, manifests: Sequence[Manifest]) -> list[str]:

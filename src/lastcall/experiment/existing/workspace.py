@@ -29,16 +29,19 @@ from lastcall.experiment.existing.plan import (
     check_copy,
     check_namespace,
     of_copy,
+    of_requests,
     of_rollout,
     taken_claims,
 )
 from lastcall.experiment.existing.pod_ends import LATE_SECONDS, Following
 from lastcall.experiment.existing.pod_load import PodLoad, start_in_pod
 from lastcall.experiment.not_simulated import Note, of_load
-from lastcall.experiment.ready.progress import unsettled
-from lastcall.experiment.rollout.custom import check_scale_in, check_template, scaled, why_unsettled
-from lastcall.experiment.rollout.fields import RESTARTED_AT, is_custom
+from lastcall.experiment.ready.custom import scaled, why_unsettled
+from lastcall.experiment.ready.readiness import is_custom, unsettled
+from lastcall.experiment.rollout.custom import check_scale_in, check_template
+from lastcall.experiment.rollout.fields import RESTARTED_AT
 from lastcall.experiment.rollout.target import serving_container, target_of
+from lastcall.experiment.rollout.workload import kubectl_name, of_pod
 from lastcall.experiment.rollout.workspace import Experiment, Observed, RolloutWorkspace, Sending
 from lastcall.kube.api import (
     NODES,
@@ -54,7 +57,7 @@ from lastcall.kube.api import (
     selector_of_expressions,
 )
 from lastcall.kube.client import commands_for
-from lastcall.manifests import Document, Manifest, Place
+from lastcall.manifests import Applied, Document, Manifest, Place
 from lastcall.records.said import tell
 from lastcall.trace import Target as Followed
 from lastcall.traffic import (
@@ -124,6 +127,19 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
             await self._copy(now)
         else:
             await self._look(now)
+        await self._reach(now)
+
+    async def join(self, now: Experiment, created: Sequence[Applied]) -> None:
+        found = next(each for each in created if kubectl_name(each) == self.asked)
+        self._kind = found.resource
+        owner = {**found.obj, "kind": self._kind.kind, "apiVersion": self._kind.api_version}
+        await self._found(now, of_pod(owner) if self._kind == PODS else owner)
+        if self._entrance.tls_name:
+            await check_handshake(self._entrance, self.url_ca)
+        await self._reach(now)
+
+    async def _reach(self, now: Experiment) -> None:
+        """Look up where requests enter, and what follows the Pods."""
         self._entrance = replace(self._entrance, address=await self._resolved(self._entrance))
         followed = Followed(self._kind.kind, name_of(now.owner))
         _, serving = serving_containers(now.owner["spec"]["template"]["spec"], now.target.container_port)
@@ -137,7 +153,7 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
         owner = await self._workload(self._name)
         if is_custom(self._kind):
             owner = await self._custom(owner, now.options.disrupt)
-        elif unsettled(owner):
+        elif unsettled(self._kind, owner):
             raise UserError(_unsettled(self.asked, "not all of its Pods are of the newest template and available"))
         await self._found(now, owner)
         if self._entrance.tls_name:
@@ -193,8 +209,8 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
         self.cluster = replace(source, namespace=copy_to)
         await self._found(now, await self._workload(name_of(workload)))
         now.say(tell("waiting for the copy in $namespace to be Ready", namespace=copy_to))
-        waiting = now.waiting()
-        await waiting.until(waiting.settled, "the copy's Pods to become available")
+        there = now.of()
+        await now.waiting(there).until(there.settled, "the copy's Pods to become available")
         self._pods = await self._own_pods(now.owner)
 
     async def _check_claims(self, workload: Object) -> None:
@@ -213,11 +229,13 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
         """(steps, restored)"""
         disrupt = options.disrupt
         steps, restored = of_rollout(self._kind, owner, pods, disrupt, "delete" if disrupt == "delete" else "evict")
-        steps = (f"send {sum(options.load.rates.values()):g} requests a second to {entrance}", *steps)
-        if options.source == "pod":
-            steps = (f"create a Pod of image {self.image}, which sends requests", *steps)
-            restored = (*restored, "delete that Pod")
-        return steps, restored
+        sent, removed = self.planned(options, entrance)
+        return (*sent, *steps), (*restored, *removed)
+
+    def planned(self, options: "RolloutOptions", entrance: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return (steps, restored) of the requests."""
+        image = self.image if options.source == "pod" else ""
+        return of_requests(sum(options.load.rates.values()), entrance, image)
 
     async def _entrance_of(self, now: Experiment) -> Entrance:
         if self.url:
@@ -308,8 +326,10 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
             raise WorldError(f"{entrance.address} has no address: {error.strerror or error}") from error
         return str(found[0][4][0])
 
-    async def disturb(self, now: Experiment) -> str:
+    def begin(self, now: Experiment) -> None:
         self.following.began = now.moment
+
+    async def disturb(self, now: Experiment) -> str:
         return await self.disrupted(now, self._pods, self._change)
 
     async def _change(self, resource: Resource, name: str, path: tuple[str, ...], value: Any) -> Object:
@@ -332,7 +352,10 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
     async def observe(self, now: Experiment, load: Sending) -> Observed:
         traced = self.traced(now)
         assert traced is not None
-        found = account(now.outcomes, [], (), now.disrupted_at, begun=load.begun, whole_output=False)
+        # Only Pods without an owner are not replaced.
+        ends = [each.deleted.latest for each in traced.pods if each.deleted is not None] if self._kind == PODS else ()
+        left = max(ends, default=None) if now.of_run else None
+        found = account(now.outcomes, [], (), now.disrupted_at, begun=load.begun, whole_output=False, nobody_left=left)
         found, lives = with_causes(found, traced), self.following.lives()
         notes = (*self._copied, *self._notes(now, found), *of_load(now.outcomes))
         return Observed(found, lives, with_lags(found, lives), notes=notes)

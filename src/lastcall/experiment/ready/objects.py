@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import ClassVar
 
 from lastcall.errors import ClusterError, InvalidManifest, LastcallError
 from lastcall.experiment.there import get_if_there
@@ -36,7 +37,9 @@ Seen = Callable[[Object | None], bool]
 
 
 class Objects:
-    """Objects of one cluster, by reference."""
+    """Objects of one cluster, by reference. `patience` is that of `waiting.py:Waiting`."""
+
+    patience: ClassVar[float] = 0.0
 
     def __init__(self, client: HTTPClient, clock: Clock) -> None:
         self.client: HTTPClient = client

@@ -4,7 +4,9 @@ Source: kubectl polymorphichelpers/rollout_status.go (DeploymentStatusViewer, St
 DaemonSetStatusViewer).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.kube.api import (
     CUSTOMRESOURCEDEFINITIONS,
@@ -21,6 +23,9 @@ from lastcall.kube.api import (
     Resource,
     get_condition,
 )
+
+if TYPE_CHECKING:
+    from lastcall.experiment.reasons.pod_watch import FollowedPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,11 @@ def readiness(resource: Resource, obj: Object | None) -> Readiness:
     return decide(obj) if decide is not None else Readiness(True)
 
 
+def is_custom(resource: Resource) -> bool:
+    """Return True for a kind that is not Kubernetes's own: its group is somebody's domain."""
+    return "." in resource.group and not resource.group.endswith(".k8s.io")
+
+
 def is_waited_for(resource: Resource) -> bool:
     """Whether its objects take a while to be ready, so that it is worth waiting for all of a manifest's."""
     return resource in _DECIDE and resource != PERSISTENTVOLUMECLAIMS  # one may wait for its first consumer
@@ -62,57 +72,33 @@ def _because(status: Object) -> str:
 
 
 def _deployment(obj: Object) -> Readiness:
-    status, wanted = obj.get("status") or {}, _wanted(obj)
-    if _behind(obj):
-        return Readiness(False, "its controller has not seen its newest spec")
-    late = get_condition(status, "Progressing") or {}
-    if late.get("reason") == "ProgressDeadlineExceeded":
+    late = get_condition(obj.get("status") or {}, "Progressing") or {}
+    if late.get("reason") == "ProgressDeadlineExceeded" and replicas(DEPLOYMENTS, obj).seen:
         return Readiness(False, "", f"it exceeded its progress deadline: {late.get('message')}")
-    updated, total = status.get("updatedReplicas", 0), status.get("replicas", 0)
-    available = status.get("availableReplicas", 0)
-    if updated < wanted:
-        return Readiness(False, f"{updated} of {wanted} Pods are made from the new template")
-    if total > updated:
-        return Readiness(False, f"{total - updated} old Pods are still there")
-    return Readiness(available >= updated, f"{available} of {wanted} Pods are available")
-
-
-def _replicated(obj: Object) -> Readiness:
-    if _behind(obj):
-        return Readiness(False, "its controller has not seen its newest spec")
-    status, wanted = obj.get("status") or {}, _wanted(obj)
-    available, total = status.get("availableReplicas", 0), status.get("replicas", 0)
-    return Readiness(available >= wanted and total == wanted, f"{available} of {wanted} Pods are available")
+    return _told(unsettled(DEPLOYMENTS, obj))
 
 
 def _stateful_set(obj: Object) -> Readiness:
-    if _behind(obj):
-        return Readiness(False, "its controller has not seen its newest spec")
-    status, wanted = obj.get("status") or {}, _wanted(obj)
-    available = status.get("availableReplicas", 0)
-    if available < wanted or status.get("replicas", 0) != wanted:
-        return Readiness(False, f"{available} of {wanted} Pods are available")
-    update = (obj.get("spec") or {}).get("updateStrategy") or {}
-    if update.get("type", "RollingUpdate") != "RollingUpdate":
-        return Readiness(True)
-    partition = (update.get("rollingUpdate") or {}).get("partition") or 0
-    updated, needed = status.get("updatedReplicas", 0), max(0, wanted - partition)
-    if updated < needed:
-        return Readiness(False, f"{updated} of {needed} Pods are made from the new template")
-    done = bool(partition) or status.get("updateRevision") == status.get("currentRevision")
-    return Readiness(done, "its update is not complete")
+    found, partition = replicas(STATEFULSETS, obj), (_rolling_update(obj) or {}).get("partition") or 0
+    needed = 0 if _rolling_update(obj) is None else max(0, found.wanted - partition)
+    status = obj.get("status") or {}
+    same = bool(partition) or not needed or status.get("updateRevision") == status.get("currentRevision")
+    return _told(found.missing(needed) or ("" if same else "its update is not complete"))
 
 
 def _daemon_set(obj: Object) -> Readiness:
-    if _behind(obj):
-        return Readiness(False, "its controller has not seen its newest spec")
-    status = obj.get("status") or {}
-    wanted, available = status.get("desiredNumberScheduled", 0), status.get("numberAvailable", 0)
-    rolling = ((obj.get("spec") or {}).get("updateStrategy") or {}).get("type", "RollingUpdate") == "RollingUpdate"
-    updated = status.get("updatedNumberScheduled", 0) if rolling else wanted
-    if updated < wanted:
-        return Readiness(False, f"{updated} of {wanted} Pods are made from the new template")
-    return Readiness(available >= wanted, f"{available} of {wanted} Pods are available")
+    found = replicas(DAEMONSETS, obj)
+    return _told(found.missing(0 if _rolling_update(obj) is None else found.wanted))
+
+
+def _rolling_update(obj: Object) -> Object | None:
+    """Return the parameters of its rolling update; None where its Pods are not replaced by themselves."""
+    strategy = (obj.get("spec") or {}).get("updateStrategy") or {}
+    return (strategy.get("rollingUpdate") or {}) if strategy.get("type", "RollingUpdate") == "RollingUpdate" else None
+
+
+def _told(missing: str) -> Readiness:
+    return Readiness(not missing, missing)
 
 
 def _job(obj: Object) -> Readiness:
@@ -142,21 +128,76 @@ def _definition(obj: Object) -> Readiness:
     return Readiness((get_condition(status, "Established") or {}).get("status") == "True", "it is not Established")
 
 
-def _behind(obj: Object) -> bool:
-    seen = (obj.get("status") or {}).get("observedGeneration") or 0
-    return seen < (obj["metadata"].get("generation") or 0)
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Pods of an owner, as its status counts them. `seen`: its controller has seen its newest spec."""
+
+    wanted: int
+    there: int
+    updated: int
+    available: int
+    seen: bool = True
+
+    def missing(self, needed: int) -> str:
+        """Return what is missing until all are available, `needed` of the newest template, and nothing else is left."""
+        if not self.seen:
+            return "its controller has not seen its newest spec"
+        if self.available >= self.wanted >= self.there and self.updated >= needed:
+            return ""
+        old = f", {self.there - self.wanted} more to go" if self.there > self.wanted else ""
+        return f"{self.available} of {self.wanted} Pods are available, {self.updated} of {self.wanted} are updated{old}"
 
 
-def _wanted(obj: Object) -> int:
-    replicas = (obj.get("spec") or {}).get("replicas")
-    return 1 if replicas is None else int(replicas)
+def replicas(resource: Resource, owner: Object) -> Replicas:
+    """Count the Pods of an owner by its status."""
+    status, spec = owner.get("status") or {}, owner.get("spec") or {}
+    seen = (status.get("observedGeneration") or 0) >= (owner["metadata"].get("generation") or 0)
+    if resource == DAEMONSETS:
+        wanted = status.get("desiredNumberScheduled") or 0
+        updated, available = status.get("updatedNumberScheduled") or 0, status.get("numberAvailable") or 0
+        return Replicas(wanted, wanted, updated, available, seen)
+    wanted, there = spec.get("replicas", 1), status.get("replicas") or 0
+    updated = (status.get("updatedReplicas") or 0) if resource in (DEPLOYMENTS, STATEFULSETS) else there
+    return Replicas(wanted, there, updated, status.get("availableReplicas") or 0, seen)
+
+
+def unsettled(resource: Resource, workload: Object) -> str:
+    """Return what is missing until every replica is of the newest template and available, and nothing older is left."""
+    found = replicas(resource, workload)
+    return found.missing(found.wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`wanted` is None while the owner's controller has not said it. `settled`: there is nothing to wait for."""
+
+    ready: int
+    wanted: int | None
+    settled: bool
+
+
+def progress(resource: Resource, owner: Object, pods: "Sequence[FollowedPod]") -> Progress:
+    """How far an owner is, by its status and by those of its Pods that were seen.
+
+    A Job has done what it can when all Pods that it has at a time run, or when it is done.
+    """
+    there, status = [pod for pod in pods if not pod.gone], owner.get("status") or {}
+    if resource == JOBS:
+        wanted = owner["spec"].get("parallelism", 1)
+        wanted = min(wanted, owner["spec"].get("completions") or wanted)
+        ready = sum(pod.ready or pod.ended_by_itself for pod in there)
+        ends = (get_condition(status, name) or {} for name in ("Complete", "Failed", "Suspended"))
+        return Progress(ready, wanted, ready >= wanted or any(each.get("status") == "True" for each in ends))
+    found, ready = replicas(resource, owner), sum(pod.ready for pod in there)
+    wanted = None if resource == DAEMONSETS and not found.seen else found.wanted
+    return Progress(ready, wanted, found.seen and min(found.available, ready) >= found.wanted)
 
 
 _DECIDE = {
     PODS: _pod,
     DEPLOYMENTS: _deployment,
-    REPLICASETS: _replicated,
-    REPLICATIONCONTROLLERS: _replicated,
+    REPLICASETS: lambda obj: _told(unsettled(REPLICASETS, obj)),
+    REPLICATIONCONTROLLERS: lambda obj: _told(unsettled(REPLICATIONCONTROLLERS, obj)),
     STATEFULSETS: _stateful_set,
     DAEMONSETS: _daemon_set,
     JOBS: _job,

@@ -1,114 +1,102 @@
-"""Waits until objects are ready, and tells why they are not."""
+"""Waits until objects are ready, and tells what their containers printed."""
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from lastcall.errors import NotReady, UnreadyCause
+from lastcall.errors import Crashed, NotReady
 from lastcall.experiment.ready.objects import Objects, pods_below
 from lastcall.experiment.ready.readiness import HAVE_PODS, Readiness, readiness
-from lastcall.experiment.reasons.named import Explained, causes_in
-from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of, webhooks_of
-from lastcall.experiment.reasons.why_not_ready import (
-    hopeless_reason,
-    is_crash_looping,
-    is_ready,
-    programs_of,
-    told_once,
-    why_no_pods,
-    why_not_ready,
-)
+from lastcall.experiment.ready.there import Late, There, late, until_changed
+from lastcall.experiment.ready.waiting import Waiting
+from lastcall.experiment.reasons.why_not_ready import hopeless_reason
 from lastcall.kube.api import PODS, Object, StatusError, name_of, namespace_of
-from lastcall.kube.client import ConnectionLost
+from lastcall.kube.client import Client, ConnectionLost
 from lastcall.manifests.applying import Named
-from lastcall.world.tasks import Tasks, unless
+from lastcall.world.clock import Clock
+from lastcall.world.tasks import Tasks
 
 __tracebackhide__ = True  # pytest shows the caller's line
 
-LOOK_SECONDS = 0.5
-"""Between two looks at whether Pods that are waited for can still become Ready."""
 LINES_OF_LOG = 20
 
 
 async def wait_ready(objects: Objects, wanted: Sequence[Named], timeout: float) -> None:
     """Return when all are ready. Raises NotReady after `timeout` seconds, or at once where waiting changes nothing."""
-    waiting = {named: Readiness(False, "it was not looked at") for named in wanted}
-    hopeless = asyncio.Event()
+    there = Wanted(objects, {named: Readiness(False, "it was not looked at") for named in wanted})
+    waiting = Waiting(
+        there, objects.clock, (), timeout, lambda *_: None, patience=objects.patience, limited_by="timeout"
+    )
+    failure: NotReady | Crashed | None = None
+    async with Tasks() as tasks:
+        for named in list(there.waiting):
+            tasks.spawn(there.follow(named), name=f"wait for {named}")
+        try:
+            await waiting.until(there.ready, "objects to be ready")
+        except (NotReady, Crashed) as error:
+            failure = error
+        tasks.cancel()
+    if failure is not None:
+        raise NotReady(str(failure), failure.causes)
 
-    async def follow(named: Named) -> None:
+
+@dataclass(slots=True)
+class Wanted(There):
+    """Objects that are waited for one by one: `waiting` has those that are not ready yet."""
+
+    objects: Objects
+    waiting: dict[Named, Readiness]
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def client(self) -> Client:
+        return self.objects.client
+
+    async def follow(self, named: Named) -> None:
+        """Return when an object is ready."""
+
         def seen(obj: Object | None) -> bool:
-            waiting[named] = now = readiness(named.resource, obj)
-            if now.failed:
-                hopeless.set()
+            self.waiting[named] = now = readiness(named.resource, obj)
+            self._changed.set()
             return now.ready
 
-        await objects.wait(named, seen)
-        del waiting[named]
+        await self.objects.wait(named, seen)
+        del self.waiting[named]
 
-    async def follow_all() -> None:
-        async with Tasks() as tasks:
-            for named in dict.fromkeys(wanted):
-                tasks.spawn(follow(named), name=f"wait for {named}")
+    async def ready(self) -> str:
+        """Answer "" when all are, else which are not, and why."""
+        return "; ".join(f"{named} is not ready: {each.failed or each.text}" for named, each in self.waiting.items())
 
-    why = "will not be ready"
-    try:
-        async with asyncio.timeout(timeout), Tasks() as tasks:
-            tasks.spawn(_look_for_hope(objects, waiting, hopeless), name="look for hope")
-            await unless(follow_all(), hopeless)
-            tasks.cancel()
-    except TimeoutError:
-        why = f"is not ready after {timeout:g} s"
-    if waiting:
-        said = await told(objects, waiting, why)
-        raise NotReady("\n".join(said.lines), said.causes)
+    def failed(self) -> str:
+        return next(
+            (f"{named} will not be ready: {each.failed}" for named, each in self.waiting.items() if each.failed), ""
+        )
 
+    async def pods(self) -> list[Object]:
+        return [pod for named in list(self.waiting) for pod in (await self._found(named))[1]]
 
-async def _look_for_hope(objects: Objects, waiting: dict[Named, Readiness], hopeless: asyncio.Event) -> None:
-    """Set `hopeless` when a Pod of what is waited for can never become Ready."""
-    while not hopeless.is_set():
-        await objects.clock.sleep(LOOK_SECONDS)
-        for named in list(waiting):
-            pods = await _pods_of(objects, named)
-            for pod in pods:
-                if hopeless_reason(pod) or is_crash_looping(pod) or await hook_keeps_failing(objects.client, pod):
-                    hopeless.set()
+    async def late(self) -> list[Late]:
+        found = [(named, *await self._found(named)) for named in list(self.waiting) if named.resource in HAVE_PODS]
+        return [late(str(named), named.resource, obj, pods) for named, obj, pods in found if obj is not None]
 
+    async def _found(self, named: Named) -> tuple[Object | None, list[Object]]:
+        """Return an object, None for one that is not there, and its Pods."""
+        if named.resource != PODS and named.resource not in HAVE_PODS:
+            return None, []
+        try:
+            obj = await self.objects.get(named)
+            return obj, [] if obj is None else await pods_below(self.client, self.objects.clock, named, obj)
+        except (ConnectionLost, StatusError):
+            return None, []  # a moment later is as good
 
-async def _pods_of(objects: Objects, named: Named) -> list[Object]:
-    if named.resource != PODS and named.resource not in HAVE_PODS:
-        return []
-    try:
-        obj = await objects.get(named)
-        return [] if obj is None else await pods_below(objects.client, objects.clock, named, obj)
-    except (ConnectionLost, StatusError):
-        return []  # a moment later is as good
+    def is_hopeless(self, pod: Object) -> bool:
+        return bool(hopeless_reason(pod))
 
+    async def pause(self, clock: Clock) -> None:
+        await until_changed(self._changed)
 
-async def told(objects: Objects, waiting: dict[Named, Readiness], why: str) -> Explained:
-    """Of everything that is not ready: how far it is, its Pods, their Events, and what they printed last."""
-    lines: list[str] = []
-    causes: list[UnreadyCause] = []
-    for named, how_far in waiting.items():
-        text = how_far.failed or how_far.text
-        lines.append(f"{named} {why}{f': {text}' if text else ''}")
-        obj = await objects.get(named)
-        if obj is None:
-            continue
-        pods = await _pods_of(objects, named)
-        late = [pod for pod in pods if not is_ready(pod) and (pod.get("status") or {}).get("phase") != "Succeeded"]
-        if named.resource in HAVE_PODS:
-            ready = sum(map(is_ready, pods))
-            events = await events_of(objects.client, obj)
-            webhooks = await webhooks_of(objects.client, events)
-            said = told_once(why_no_pods(str(named), obj, ready, None, events, webhooks)[1:])
-            lines += said
-            causes += causes_in(str(named), said)
-        for pod in late:
-            events = await last_events_of(objects.client, objects.clock, pod)
-            said = why_not_ready(pod, events)
-            lines += [*said, *await last_lines(objects, pod)]
-            what = f"{namespace_of(pod)}/{name_of(pod)}"
-            causes += causes_in(what, said, programs=programs_of(pod, events))
-    return Explained(tuple(lines), tuple(causes))
+    async def printed(self, pod: Object) -> list[str]:
+        return await last_lines(self.objects, pod)
 
 
 async def last_lines(objects: Objects, pod: Object, count: int = LINES_OF_LOG) -> list[str]:

@@ -15,8 +15,10 @@ from lastcall.experiment.reasons.why_not_ready import (
 )
 from lastcall.kube.api import (
     EVENTS,
+    JOBS,
     MUTATINGWEBHOOKCONFIGURATIONS,
     PODS,
+    REPLICASETS,
     SERVICES,
     VALIDATINGWEBHOOKCONFIGURATIONS,
     Object,
@@ -26,6 +28,7 @@ from lastcall.kube.api import (
     uid_of,
 )
 from lastcall.kube.client import Client, ConnectionLost
+from lastcall.kube.controllers import controller_of
 from lastcall.records.record import Record
 from lastcall.world.clock import Clock, monotonic
 
@@ -42,6 +45,16 @@ async def events_of(client: Client, obj: Object) -> list[Object]:
         listed = await client.list(EVENTS, namespace_of(obj), field_selector=f"involvedObject.uid={uid_of(obj)}")
         return listed.items
     return []
+
+
+async def events_around(client: Client, owner: Object) -> list[Object]:
+    """The Events about an owner and about what stands between it and its Pods, as far as they can be had."""
+    about = [owner]
+    for resource in (REPLICASETS, JOBS):
+        with suppress(StatusError, ConnectionLost):
+            listed = await client.list(resource, namespace_of(owner))
+            about += [each for each in listed.items if (controller_of(each) or {}).get("uid") == uid_of(owner)]
+    return [event for each in about for event in await events_of(client, each)]
 
 
 async def webhooks_of(client: Client, events: Sequence[Object]) -> Webhooks:

@@ -2,14 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from lastcall.experiment.reasons.pod_watch import follow_kind
 from lastcall.kube.api import (
-    EVENTS,
-    JOBS,
-    REPLICASETS,
     Object,
     Resource,
     StatusError,
@@ -19,7 +15,7 @@ from lastcall.kube.api import (
     resource_for,
     uid_of,
 )
-from lastcall.kube.client import Client, ConnectionLost
+from lastcall.kube.client import Client
 from lastcall.kube.controllers import controller_of
 from lastcall.world.clock import Clock
 from lastcall.world.tasks import Tasks
@@ -113,18 +109,4 @@ class OwnerFollower:
                 break
             between.append(uid)
         self._above.update(dict.fromkeys(between, found))
-        return found
-
-    async def events_of(self, owner: FollowedOwner) -> list[Object]:
-        """The Events about an owner and about what stands between it and its Pods."""
-        namespace = namespace_of(owner.obj)
-        about = [owner.uid]
-        found: list[Object] = []
-        with suppress(StatusError, ConnectionLost):
-            for resource in (REPLICASETS, JOBS):
-                listed = await self.client.list(resource, namespace)
-                about += [uid_of(each) for each in listed.items if (controller_of(each) or {}).get("uid") == owner.uid]
-            for uid in about:
-                events = await self.client.list(EVENTS, namespace, field_selector=f"involvedObject.uid={uid}")
-                found += events.items
         return found

@@ -2,19 +2,20 @@ from .checks import checks_of as checks_of
 from .checks import plain_text as plain_text
 from .checks import summary_of as summary_of
 from .embedded import EmbeddedWorkspace as EmbeddedWorkspace
+from .fields import DISRUPTIONS as DISRUPTIONS
+from .fields import SOURCES as SOURCES
 from .find_safe import Found as Found
 from .find_safe import exit_is_good as exit_is_good
 from .find_safe import find_safe as find_safe
 from .html import html_page as html_page
 from .old_pods import stories as stories
-from .options import DISRUPTIONS as DISRUPTIONS
-from .options import SOURCES as SOURCES
 from .options import RolloutOptions as RolloutOptions
 from .pool import INCONCLUSIVE as INCONCLUSIVE
 from .pool import LOSES as LOSES
 from .pool import exit_status as exit_status
 from .pool import pool as pool
 from .report import as_json as as_json
+from .report import experiment_json as experiment_json
 from .report import tell_limits as tell_limits
 from .report import tell_results as tell_results
 from .report import yaml_lines as yaml_lines
@@ -25,3 +26,4 @@ from .target import find_target as find_target
 from .target import with_advice as with_advice
 from .workload import WORKLOADS as WORKLOADS
 from .workload import kubectl_name as kubectl_name
+from .workload import with_pods as with_pods

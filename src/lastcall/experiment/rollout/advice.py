@@ -25,6 +25,12 @@ async def checked_by_server(client: Client, judgement: Judgement, owner: Object,
     return checked
 
 
+def of_pods(judgement: Judgement) -> Judgement:
+    """The judgement with patches of a Pod itself, in place of those of a workload that has it as its template."""
+    patched = [replace(each, patch=each.patch.get("spec", {}).get("template", {})) for each in judgement.advice]
+    return replace(judgement, advice=tuple(patched))
+
+
 def _with_first(judgement: Judgement, first: str) -> str:
     """The verdict's sentence ends with the first advice, which may have changed."""
     was = judgement.advice[0].sentence if judgement.advice else ""

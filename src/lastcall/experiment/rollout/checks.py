@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WIDTH = 100
+NO_LIMITS = Thresholds()
 SUITE = "lastcall rollout"
 _MARKS = {0: "✅", INCONCLUSIVE: "⚠️", LOSES: "❌"}
 """By exit status."""
@@ -25,7 +26,7 @@ def deciding(results: Sequence[Result]) -> list[Result]:
     return [each for each in results if each.advised] or list(results)
 
 
-def plain_text(results: Sequence[Result], thresholds: Thresholds) -> str:
+def plain_text(results: Sequence[Result], thresholds: Thresholds = NO_LIMITS) -> str:
     """Return the whole report, as a file has it."""
 
     def show(console: "Console") -> None:
@@ -37,7 +38,7 @@ def plain_text(results: Sequence[Result], thresholds: Thresholds) -> str:
     return plain_lines(WIDTH, show)
 
 
-def checks_of(results: Sequence[Result], thresholds: Thresholds, error: str = "") -> list[Check]:
+def checks_of(results: Sequence[Result], thresholds: Thresholds = NO_LIMITS, error: str = "") -> list[Check]:
     """Return what decides the exit status, each a check: the requests, every other limit, containers that crashed."""
     told: list[Check] = []
     if results:
@@ -92,7 +93,7 @@ def _patch(result: Result) -> str:
     return "\nfix: apply this patch\n" + "\n".join(yaml_lines(result.judgement.patch))
 
 
-def summary_of(results: Sequence[Result], thresholds: Thresholds, error: str = "") -> str:
+def summary_of(results: Sequence[Result], thresholds: Thresholds = NO_LIMITS, error: str = "") -> str:
     """Return Markdown: the verdict, the lost requests by cause, the limits, the patch, and the report to open."""
     parts = []
     if results:

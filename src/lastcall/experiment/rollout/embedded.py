@@ -1,5 +1,6 @@
 """A rollout on a cluster of our own, which was started with a load generator: its rings tell what happens."""
 
+import math
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -8,17 +9,18 @@ from typing import TYPE_CHECKING, ClassVar
 from lastcall.endings.render import AboutCluster, about_cluster
 from lastcall.experiment.embedded import EmbeddedCluster
 from lastcall.experiment.not_simulated import of_balance, of_dropped, of_images, of_load, of_manifests, of_stranded
-from lastcall.experiment.rollout.advice import checked_by_server
+from lastcall.experiment.rollout.advice import checked_by_server, of_pods
 from lastcall.experiment.rollout.balancer import Balancer
 from lastcall.experiment.rollout.target import Target, check_target_port, is_headless, sent_to_strangers
-from lastcall.experiment.rollout.workload import kubectl_name, labels_of, others_of
+from lastcall.experiment.rollout.workload import kubectl_name, labels_of, of_pod, others_of
 from lastcall.experiment.rollout.workspace import Experiment, Observed, RolloutWorkspace, Sending
 from lastcall.kube.api import PODS, SERVICES, Object, name_of, namespace_of, uid_of
 from lastcall.kube.cluster import Running, layouts
-from lastcall.manifests import Manifest, apply_manifests
+from lastcall.manifests import Applied, Manifest, apply_manifests
 from lastcall.records import kinds
+from lastcall.records.record import Record
 from lastcall.records.said import tell
-from lastcall.traffic import Judgement, account, answered_unseen, ids_printed, pod_lives, serving_containers
+from lastcall.traffic import Judgement, PodLife, account, answered_unseen, ids_printed, pod_lives, serving_containers
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 
@@ -54,20 +56,33 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
         """Apply the manifests, and wait until every workload of them is Ready."""
         await self.start(self.records.append)
         applied, _ = await apply_manifests(self.client, now.clock, self.manifests)
+        self._choose(now, applied)
+        self._say_what_is_chosen(now)
+        there = now.of()
+        await now.waiting(there).until(there.settled, "Pods to become available")
+        for each in self._others:
+            of_it = now.of(each)
+            await now.waiting(of_it).until(of_it.settled, f"Pods of {kubectl_name(each)} to become available")
+        await self._reach(now)
+
+    async def join(self, now: Experiment, created: Sequence[Applied]) -> None:
+        self._choose(now, created)
+        await self._reach(now)
+
+    def _choose(self, now: Experiment, applied: Sequence[Applied]) -> None:
         created = {(each.resource, namespace_of(each.obj), name_of(each.obj)): each.obj for each in applied}
         now.target, workload, service = self.target, self.target.workload, self.target.service.obj
         self._others = others_of(self.manifests, workload)
         now.service = created[SERVICES, namespace_of(service), name_of(service)]
-        now.owner = created[workload.resource, namespace_of(workload.obj), name_of(workload.obj)]
-        self._say_what_is_chosen(now)
-        waiting = now.waiting()
-        await waiting.until(waiting.settled, "Pods to become available")
-        for each in self._others:
-            of_it = now.waiting(each)
-            await of_it.until(of_it.settled, f"Pods of {kubectl_name(each)} to become available")
+        owner = created[workload.resource, namespace_of(workload.obj), name_of(workload.obj)]
+        now.owner = of_pod(owner) if workload.resource == PODS else owner
+
+    async def _reach(self, now: Experiment) -> None:
+        """Return when requests reach the Pods."""
+        there = now.of()
         check_target_port(self.target, name_of(now.service))
         if not is_headless(now.service):  # no rule leads to those
-            await waiting.until(waiting.routed, "the node's rules to name every Pod")
+            await now.waiting(there).until(there.routed, "the node's rules to name every Pod")
 
     def _say_what_is_chosen(self, now: Experiment) -> None:
         plan, workload = now.options.propagation, kubectl_name(self.target.workload)
@@ -97,7 +112,7 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
     async def send(self, now: Experiment, stack: AsyncExitStack, tasks: Tasks) -> Sending:
         service = now.service
         now.foreign = await self._pods_of(now)
-        self._strangers = await self._addresses_of_strangers(service, await now.waiting().pods())
+        self._strangers = await self._addresses_of_strangers(service, await now.of().pods())
         address = await self._address(now)
         if now.options.source == "published":
             address, self._carried = await stack.enter_async_context(self._published(now))
@@ -122,12 +137,12 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
             return service["spec"]["clusterIP"], self.target.port["port"]
         template = self.target.workload.obj["spec"]["template"]["spec"]
         number, _ = serving_containers(template, self.target.container_port)
-        pod = sorted(await now.waiting().pods(), key=name_of)[0]
+        pod = sorted(await now.of().pods(), key=name_of)[0]
         return pod["status"]["podIP"], number or self.target.port["port"]
 
     async def _pods_of(self, now: Experiment) -> set[str]:
         """The uids of the Pods of other workloads."""
-        return {uid_of(pod) for each in self._others for pod in await now.waiting(each).pods()}
+        return {uid_of(pod) for each in self._others for pod in await now.of(each).pods()}
 
     async def _addresses_of_strangers(self, service: Object, own: Sequence[Object]) -> dict[str, list[Manifest]]:
         """Addresses of Pods that the Service selects and that are not the workload's, with what they are of."""
@@ -178,14 +193,14 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
             pids.extend(record.facts_as(kinds.PROCESS_STARTED)["pid"] for record in started)
             return "" if pids else "it has not started"
 
-        await now.waiting().until(running, f"the Pod {CLIENT_POD} to run")
+        await now.waiting(now.of()).until(running, f"the Pod {CLIENT_POD} to run")
         return pids[0]
 
     def misled(self, now: Experiment) -> Judgement | None:
         return sent_to_strangers(now.outcomes, self.target, self._strangers)
 
     async def disturb(self, now: Experiment) -> str:
-        return await self.disrupted(now, await now.waiting().pods())
+        return await self.disrupted(now, await now.of().pods())
 
     # -- what was found -----------------------------------------------------------------------------------------------
 
@@ -204,7 +219,10 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
             self._balancer.note(lives)
         output, whole = self._output()
         # Nothing was disrupted where nobody was heard: then all of it is the control period's.
-        found = account(now.outcomes, lives, output, now.disrupted_at, begun=load.begun, whole_output=whole)
+        left = nobody_left(self.records, lives if self._balancer is not None else ()) if now.of_run else None
+        found = account(
+            now.outcomes, lives, output, now.disrupted_at, begun=load.begun, whole_output=whole, nobody_left=left
+        )
         notes = (
             *now.options.differences,
             *of_dropped(self.manifests, now.options.gates),
@@ -217,6 +235,8 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
         return Observed(found, lives, lives, [each.unrouted.latest for each in lives if each.unrouted], notes)
 
     async def check(self, now: Experiment, judgement: Judgement) -> Judgement:
+        if now.of_run:  # the workload is gone
+            return of_pods(judgement) if self.target.workload.resource == PODS else judgement
         return await checked_by_server(self.client, judgement, now.owner, self.target.workload.resource)
 
     async def _read_to_the_end(self, now: Experiment) -> None:
@@ -232,3 +252,23 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
         lines = [record.facts_as(kinds.OUTPUT) for record in self.records if record.kind == kinds.OUTPUT]
         whole = not self.cluster.records_overwritten and not any(line.get("dropped") for line in lines)
         return [str(line.get("text")) for line in lines], whole
+
+
+def nobody_left(records: Sequence[Record], targets: Sequence[PodLife] = ()) -> float:
+    """Return when the rules named no ready Pod any more, in seconds of the monotonic clock; infinite if they do.
+
+    Those of a node go on naming Pods that end where no other one is ready. (topology.go:CategorizeEndpoints)
+    `targets` are the Pods that a load balancer sends to in its place: what counts is when it dropped the last one.
+    """
+    if targets:
+        return max(math.inf if each.unrouted is None else each.unrouted.latest for each in targets)
+    ready: set[tuple[str, str]] = set()
+    left = math.inf
+    for record in records:
+        if record.kind != kinds.ENDPOINT_RULES_WRITTEN:
+            continue
+        facts = record.facts_as(kinds.ENDPOINT_RULES_WRITTEN)
+        which = (facts["node"], record.pod_uid)
+        (ready.add if facts["receives"] and facts["ready"] else ready.discard)(which)
+        left = math.inf if ready else min(left, record.at_ns / 1e9)
+    return left

@@ -1,18 +1,14 @@
-"""The fields of a workload that experiments change. Pure."""
+"""The values of options, and the fields of a workload that experiments change. Pure."""
 
 # check: pure
 
 from typing import Any
 
-from lastcall.kube.api import Resource
-
+DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
+SOURCES = ("node", "pod", "published", "balancer", "client")
+"""What `--disrupt` and `--from` take."""
 RESTARTED_AT = ("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
 REPLICAS = ("spec", "replicas")
-
-
-def is_custom(resource: Resource) -> bool:
-    """Return True for a kind that is not Kubernetes's own: its group is somebody's domain."""
-    return "." in resource.group and not resource.group.endswith(".k8s.io")
 
 
 def replicas_after(count: int) -> int:

@@ -54,11 +54,12 @@ def stories(records: Sequence[Record], lives: Sequence[PodLife], version: str, p
     seconds that the rollout's advice lets a preStop hook wait; the stories' advice says the same. 0 for none."""
     old = [PodFacts(life.uid, "", "") for life in lives if life.deleted is not None]
     uids = {each.uid for each in old}
-    own = [each for each in records if each.pod_uid in uids and not _is_of_a_request(each)]
+    own = [each for each in records if each.pod_uid in uids and not is_of_a_request(each)]
     return build_endings(own, old, kubernetes_version=version, pause_seconds=pause or PAUSE_SECONDS)
 
 
-def _is_of_a_request(record: Record) -> bool:
+def is_of_a_request(record: Record) -> bool:
+    """Whether it is a line that a Pod printed about a request."""
     return record.kind == kinds.OUTPUT and bool(ids_printed([str(record.facts_as(kinds.OUTPUT).get("text"))]))
 
 

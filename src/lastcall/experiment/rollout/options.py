@@ -11,9 +11,6 @@ from lastcall.traffic import Load, MaxLost, Thresholds
 if TYPE_CHECKING:
     from lastcall.experiment.not_simulated import Note
 
-DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
-SOURCES = ("node", "pod", "published", "balancer", "client")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutOptions(ExperimentOptions):

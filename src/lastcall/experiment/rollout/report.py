@@ -1,6 +1,6 @@
 """How a rollout's experiment is told: text and JSON (`lastcall/rollout/v1`)."""
 
-# check: long functions _experiment because it waits for the one JSON shape of all commands
+# check: long functions experiment_json because it waits for the one JSON shape of all commands
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -226,7 +226,7 @@ def tell_text(console: "Console", result: Result) -> None:  # noqa: C901, PLR091
         console.print(f"  also, for {advice.saves}: {advice.sentence}")
     if result.judgement.patch:
         console.print()
-        tried = "" if found.not_followed else " (--apply-advice tries it)"
+        tried = "" if found.not_followed or result.of_run else " (--apply-advice tries it)"
         console.print(Text(f"  the patch{tried}:", style="dim"))
         for line in yaml_lines(result.judgement.patch):
             console.print(Text(f"    {line}"))
@@ -250,7 +250,8 @@ def _print_wrapped(console: "Console", line: Text) -> None:
 def headline(result: Result) -> str:
     """What was done to what, and how it was asked for."""
     where = f" of {result.node} (of {result.nodes} nodes)" if result.node else ""
-    what = "nothing disrupted" if result.unheard else f"{result.disrupt}{where} under load"
+    nothing = "nothing measured" if result.of_run else "nothing disrupted"
+    what = nothing if result.unheard else f"{result.disrupt}{where} under load"
     lag = f" · endpoint lag {result.propagation}" if result.propagation else ""
     return f"{result.what} · {what} · {FROM[result.source]}{lag}"
 
@@ -352,7 +353,7 @@ def as_json(
     `pooled` are the runs with the manifest as it is, and, where there are any, those with the advice: all of a group
     together. `failure` ended the last run: why its Pods did not become Ready, if that is what it says."""
     begins = envelope(SCHEMA, results[0].cluster if results else None)
-    content = {"lastcall": __version__, "experiments": [_experiment(each) for each in results]}
+    content = {"lastcall": __version__, "experiments": [experiment_json(each) for each in results]}
     made = cast("document.Rollout", begins | content)
     if causes := causes_of(failure):
         made["error"] = str(failure)
@@ -365,7 +366,8 @@ def as_json(
     return made
 
 
-def _experiment(result: Result) -> "document.Experiment":
+def experiment_json(result: Result) -> "document.Experiment":
+    """Return one of `experiments`."""
     found = result.account
     return {
         "workload": result.what,
@@ -373,7 +375,7 @@ def _experiment(result: Result) -> "document.Experiment":
         "withAdvice": result.advised,
         "service": result.service,
         "disrupt": result.disrupt,
-        "disrupted": not result.unheard,
+        "disrupted": result.of_run or not result.unheard,
         "node": result.node or None,
         "nodes": result.nodes,
         "from": result.source,

@@ -17,7 +17,7 @@ class Result:
     seconds of the monotonic clock. `node` is the one that was drained, of `nodes`. `unheard`: no request of some kind
     was answered, so nothing was disrupted. `not_well`: Pods of which a container crashed or was restarted. `endings`
     are the stories of the old Pods. `run` counts from 1; `advised`: with the advice applied. `cluster` is where it was
-    made."""
+    made. `of_run`: a run ended the Pods, all of them."""
 
     account: Account
     judgement: Judgement
@@ -41,6 +41,7 @@ class Result:
     run: int = 1
     advised: bool = False
     cluster: AboutCluster | None = None
+    of_run: bool = False
 
     @property
     def crashed(self) -> bool:

@@ -1,11 +1,12 @@
 """One experiment of `lastcall rollout`: prepare, control period, disrupt under load, settle, account, restore."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from lastcall.experiment.ready.there import LOOK_SECONDS
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.target import never_heard, serving_container
-from lastcall.experiment.rollout.waiting import LOOK_SECONDS
 from lastcall.experiment.rollout.workspace import Experiment, Observed, Sending
 from lastcall.kube.api import name_of
 from lastcall.records.said import tell
@@ -29,18 +30,28 @@ class RolloutSession(Experiment):
         await self.workspace.prepare(self)
         if self.before_load is not None:
             await self.before_load()
+        return await self.measured(self._disturb)
+
+    async def measured(self, disturb: Callable[[], Awaitable[float]]) -> Result:
+        """Send requests, and `disturb` once they have shown enough: it returns the seconds that it took. Return what
+        became of them. In a run the Pods end in any case."""
         async with AsyncExitStack() as stack, Tasks() as tasks:
             load = await self.workspace.send(self, stack, tasks)
             collecting = tasks.spawn(self._collect(load), name="outcomes")
             self.unheard = await self._control()
-            self.moment = monotonic(self.clock)
-            seconds = await self._disturb() if self.unheard is None else 0.0
+            self.begin()
+            seconds = await disturb() if self.unheard is None or self.of_run else 0.0
             load.stop()
             await collecting
             await self.workspace.settle(self)
             tasks.cancel()
         seen = await self.workspace.observe(self, load)
         return self._result(seen, await self._judged(seen), seconds)
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self.moment = monotonic(self.clock)
+        self.workspace.begin(self)
 
     async def _collect(self, load: Sending) -> None:
         async for outcome in load.outcomes():
@@ -62,11 +73,13 @@ class RolloutSession(Experiment):
 
     async def _disturb(self) -> float:
         """Disrupt, and send on until the rules have settled. Return how many seconds the disruption took."""
-        what, waiting = self.options.disrupt, self.waiting()
+        what, there = self.options.disrupt, self.of()
         self.began = self.moment
         self.say(tell("$disruption begins", disruption=what))
         self.node = await self.workspace.disturb(self)
-        self.stranded = await waiting.until(waiting.over, f"the {what} to be over", may_strand=what == "drain")
+        self.stranded = await self.waiting(there).until(
+            there.over, f"the {what} to be over", may_strand=what == "drain"
+        )
         seconds = monotonic(self.clock) - self.moment
         if self.node:
             what = tell("$disruption of $node", disruption=what, node=self.node)
@@ -109,4 +122,5 @@ class RolloutSession(Experiment):
             unheard=self.unheard is not None,
             notes=seen.notes,
             cluster=self.workspace.about(self),
+            of_run=self.of_run,
         )

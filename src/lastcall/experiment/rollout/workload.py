@@ -3,12 +3,14 @@
 # check: pure
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lastcall.errors import UserError
 from lastcall.kube.api import (
     DAEMONSETS,
     DEPLOYMENTS,
+    PODS,
     REPLICASETS,
     SERVICES,
     STATEFULSETS,
@@ -20,19 +22,39 @@ from lastcall.kube.api import (
 from lastcall.manifests import closest
 
 if TYPE_CHECKING:
-    from lastcall.manifests import Manifest
+    from lastcall.manifests import Applied, Manifest
 
 WORKLOADS = (DEPLOYMENTS, STATEFULSETS, DAEMONSETS, REPLICASETS)
 _KINDS = "Deployment, StatefulSet, DaemonSet or ReplicaSet"
+
+
+def of_pod(pod: Object) -> Object:
+    """Return a Pod as a workload that has it as its template."""
+    return {**pod, "spec": {"template": {"metadata": pod["metadata"], "spec": pod["spec"]}}}
+
+
+def with_pods(manifests: "Sequence[Manifest]") -> "list[Manifest]":
+    """Return the manifests with their Pods as workloads; of those with the same labels one."""
+    pods = [replace(each, obj=of_pod(each.obj)) for each in manifests if each.resource == PODS]
+    distinct = {tuple(sorted(labels_of(each).items())): each for each in pods}
+    return [*(each for each in manifests if each.resource != PODS), *distinct.values()]
+
+
+def _is_workload(manifest: "Manifest") -> bool:
+    return manifest.resource in WORKLOADS or (
+        "template" in (manifest.obj.get("spec") or {}) and manifest.resource == PODS
+    )
 
 
 def find_workload(manifests: "Sequence[Manifest]", asked: str, service: str) -> "Manifest":
     """The one that `asked` names (KIND/NAME or NAME). Without that the only one; of several the only one that a Service
     of the manifests (with `service`, that one) selects, or that declares its port, too. Raises UserError, which lists
     those that there are."""
-    workloads = [each for each in manifests if each.resource in WORKLOADS]
+    workloads = [each for each in manifests if _is_workload(each)]
     if not workloads:
-        raise UserError(f"the manifests have no {_KINDS}: there is nothing to update\nfix: add one, and its Service")
+        raise UserError(
+            f"the manifests have no {_KINDS}: there is nothing to send requests to\nfix: add one, and its Service"
+        )
     if asked:
         return _asked(workloads, asked)
     if len(workloads) == 1:
@@ -53,7 +75,7 @@ def find_workload(manifests: "Sequence[Manifest]", asked: str, service: str) -> 
 
 def others_of(manifests: "Sequence[Manifest]", workload: "Manifest") -> "list[Manifest]":
     """The other workloads of the application."""
-    return [each for each in manifests if each.resource in WORKLOADS and not is_same(each, workload.obj)]
+    return [each for each in manifests if _is_workload(each) and not is_same(each, workload.obj)]
 
 
 def is_same(manifest: "Manifest", obj: Object) -> bool:
@@ -84,14 +106,14 @@ def declares_port(service: Object, workload: "Manifest") -> bool:
     return any((port.get("targetPort") or port.get("port")) in declared for port in service["spec"].get("ports") or ())
 
 
-def kubectl_name(manifest: "Manifest") -> str:
+def kubectl_name(manifest: "Manifest | Applied") -> str:
     """Return its name as kubectl has it: `deployment/web`."""
     return f"{manifest.resource.kind.lower()}/{name_of(manifest.obj)}"
 
 
 def _asked(workloads: "Sequence[Manifest]", asked: str) -> "Manifest":
     kind, slash, name = asked.rpartition("/")
-    resource = resource_of(kind)
+    resource = PODS if kind.lower() in ("pod", "pods", "po") else resource_of(kind)
     there = ", ".join(map(kubectl_name, workloads))
     if slash and resource is None:
         raise UserError(f"--workload {asked}: {kind or 'no kind'} is not a {_KINDS}; the manifests hold {there}")

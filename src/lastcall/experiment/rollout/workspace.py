@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from lastcall.endings.render import AboutCluster
 from lastcall.experiment.not_simulated import Note
+from lastcall.experiment.ready.there import OneWorkload
+from lastcall.experiment.ready.waiting import Waiting
 from lastcall.experiment.rollout.disruption import Change, Disruption
 from lastcall.experiment.rollout.target import Target
-from lastcall.experiment.rollout.waiting import Waiting
 from lastcall.experiment.workspace import Workspace
 from lastcall.kube.api import Object
-from lastcall.manifests import Manifest
+from lastcall.manifests import Applied, Manifest
 from lastcall.traffic import Account, Judgement, Outcome, PodLife
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.tasks import Tasks
@@ -61,6 +62,13 @@ class RolloutWorkspace(Workspace):
     @abstractmethod
     async def prepare(self, now: "Experiment") -> None:
         """Create what is needed, or agree on it; set `target`, `service` and `owner`; return when all is Ready."""
+
+    @abstractmethod
+    async def join(self, now: "Experiment", created: Sequence[Applied]) -> None:
+        """Do as `prepare` does for what a run has created, whose Pods are Ready."""
+
+    def begin(self, now: "Experiment") -> None:
+        """Take note of the moment from which requests count."""
 
     @abstractmethod
     async def send(self, now: "Experiment", stack: AsyncExitStack, tasks: Tasks) -> Sending:
@@ -120,9 +128,11 @@ class Experiment:
     """When the disruption began, or would have; seconds of the monotonic clock, as all moments."""
     began: float | None = None
     """The same, None before the disruption."""
+    of_run: bool = False
+    """The Pods end in any case, all of them, whatever the control period has shown."""
     unheard: Judgement | None = None
     """Why nothing was disrupted."""
-    stranded: list[Object] = field(default_factory=list)
+    stranded: Sequence[Object] = ()
     node: str = ""
     foreign: set[str] = field(default_factory=set)
     """The uids of Pods of other workloads."""
@@ -137,12 +147,15 @@ class Experiment:
         """The moment from which losses count; never where nothing was disrupted."""
         return self.moment if self.unheard is None else math.inf
 
-    def waiting(self, workload: Manifest | None = None) -> Waiting:
-        """Return what waits for a workload, by default the one of the experiment."""
+    def of(self, workload: Manifest | None = None) -> OneWorkload:
+        """Return how to look at a workload, by default the one of the experiment."""
+        return OneWorkload(lambda: self.workspace.client, workload or self.target.workload, self.workspace.records)
+
+    def waiting(self, there: OneWorkload) -> Waiting:
+        """Return what waits for a workload."""
         return Waiting(
-            client=lambda: self.workspace.client,
+            there=there,
             clock=self.clock,
-            workload=workload or self.target.workload,
             records=self.workspace.records,
             limit=self.options.timeout,
             show=self.show,

@@ -13,6 +13,7 @@ from lastcall.experiment import embedded
 from lastcall.experiment.reasons.object_events import webhooks_of
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.experiment.reasons.webhooks import fixes_of_webhook
+from lastcall.experiment.rollout.old_pods import is_of_a_request
 from lastcall.experiment.run.workspace import Run, RunWorkspace, longest_grace
 from lastcall.experiment.there import delete_if_there
 from lastcall.kube.api import (
@@ -61,7 +62,8 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
 
         def heard(record: Record) -> None:
             self.records.append(record)
-            now.live.record(record)
+            if now.requests is None or not is_of_a_request(record):
+                now.live.record(record)
 
         await self.start(heard)
         now.note(f"Kubernetes {now.options.kubernetes_version} is up, its node is Ready")
@@ -131,7 +133,8 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
 
     def stories(self, now: Run) -> list[Ending]:
         pods = [pod_facts(pod.obj) for pod in now.chosen()]
-        return build_endings(self.records, pods, kubernetes_version=now.options.kubernetes_version)
+        told = [each for each in self.records if now.requests is None or not is_of_a_request(each)]
+        return build_endings(told, pods, kubernetes_version=now.options.kubernetes_version)
 
 
 def _still_there(now: Run, limit: float) -> list[str]:

@@ -3,8 +3,12 @@
 # check: pure
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.experiment.options import ExperimentOptions
+
+if TYPE_CHECKING:
+    from lastcall.experiment.rollout.options import RolloutOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,6 +16,7 @@ class RunOptions(ExperimentOptions):
     """`grace` None is the Pod's own. `after` is seconds between Ready and the DELETE.
 
     `versions`, when there are any, are compared; `kubernetes_version` is the one that is run now.
+    `requests` is what is sent meanwhile, None for nothing.
     """
 
     versions: tuple[str, ...] = ()
@@ -19,3 +24,4 @@ class RunOptions(ExperimentOptions):
     grace: int | None = None
     after: float = 1.0
     keep: bool = False
+    requests: "RolloutOptions | None" = None

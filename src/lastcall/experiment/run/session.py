@@ -6,25 +6,32 @@ existing one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.endings import Ending, pod_facts
 from lastcall.endings.render import TICK_SECONDS
 from lastcall.errors import LastcallError, WorldError
+from lastcall.experiment.ready.there import Followed
+from lastcall.experiment.ready.waiting import Waiting
 from lastcall.experiment.reasons.owner_watch import FollowedOwner, OwnerFollower
 from lastcall.experiment.reasons.pod_watch import FollowedPod, PodFollower
 from lastcall.experiment.reasons.why_not_ready import has_failed, is_ready
-from lastcall.experiment.run.until_ready import UntilReady
 from lastcall.experiment.run.workspace import Run
 from lastcall.kube.api import DAEMONSETS, PODS
 from lastcall.manifests import OWNERS, Applied
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 
+if TYPE_CHECKING:
+    from lastcall.experiment.rollout.result import Result
+
 
 @dataclass(slots=True)
 class RunSession(Run):
     """`run` once. After an error `endings()` has what is known so far."""
 
+    found: "Result | None" = None
+    """What became of requests, where some were sent."""
     _disturbed: bool = False
 
     async def run(self) -> list[Ending]:
@@ -62,16 +69,32 @@ class RunSession(Run):
         await self._ready(created, version)
         if self.before_end is not None:
             await self.before_end()
-        await self.clock.sleep(self.options.after)
+        if self.requests is None:
+            await self.clock.sleep(self.options.after)
+            await self._end()
+            return
+        await self.requests.workspace.join(self.requests, created)
+        found = await self.requests.measured(self._end)
+        self.found = None if self.left_alone else found
+
+    async def _end(self) -> float:
+        """End the Pods, but for those that are to be left alone. Return how many seconds it took."""
         self._choose()
         if self._say_what_is_not_well() and self.options.keep_on_failure:
             self.left_alone = True
-            return
+            return 0.0
         await self.place.attend(self)
         self.live.begin([pod_facts(pod.obj) for pod in self.chosen()])
         self._disturbed = True
+        began = monotonic(self.clock)
+        if self.requests is not None:
+            self.requests.begin()
         await self.place.disturb(self)
         await self.place.follow(self)
+        took = monotonic(self.clock) - began
+        if self.requests is not None:  # senders learn of it later
+            await self.clock.sleep(self.requests.options.propagation.most)
+        return took
 
     async def _ready(self, created: Sequence[Applied], version: str) -> None:
         """Follow what was created until all of it is Ready."""
@@ -85,7 +108,11 @@ class RunSession(Run):
             self.tasks.spawn(owners.run(version), name="follow owners")
         self.tasks.spawn(pods.run(version), name="follow Pods")
         self.note(f"created {', '.join([*(each.what for each in parents), *(pod.key for pod in alone)])}")
-        await UntilReady(self).ready()
+        there, options = Followed(pods, owners, place.drain), self.options
+        waiting = Waiting(
+            there, clock, place.records, options.timeout, self.live.waiting, options.kubernetes_version, place.patience
+        )
+        await waiting.until(there.ready, "all Pods to become Ready")
         for pod in pods.pods.values():
             if not pod.gone or not pod.owner_uid:
                 self.note(f"{pod.key} {_state(pod)}")

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from lastcall.endings import Ending
 from lastcall.endings.render import LiveTimeline
@@ -18,6 +18,9 @@ from lastcall.records.record import Recorder
 from lastcall.world.clock import Clock, RealClock, monotonic
 from lastcall.world.tasks import Tasks
 
+if TYPE_CHECKING:
+    from lastcall.experiment.rollout.session import RolloutSession
+
 Tell = Callable[[Sequence[Ending], LastcallError | None], None]
 """Takes the stories, and the error that cut them short, if one did."""
 
@@ -25,8 +28,7 @@ Tell = Callable[[Sequence[Ending], LastcallError | None], None]
 class RunWorkspace(Workspace):
     """A cluster of our own (`embedded.py`), or a namespace of a context (`existing/run.py`).
 
-    `patience`: seconds for which a reason that waiting does not change has to last. 0 where nobody else changes the
-    cluster: then it is also a reason that no node takes a Pod, or that a container crashes again and again.
+    `patience` is that of `ready/waiting.py:Waiting`.
     """
 
     __slots__ = ()
@@ -78,6 +80,8 @@ class Run:
     live: LiveTimeline
     tell: Tell = lambda endings, error: None
     clock: Clock = field(default_factory=RealClock)
+    requests: "RolloutSession | None" = None
+    """Sends requests meanwhile, as a rollout does; its workspace joins the run."""
     before_end: Callable[[], Awaitable[None]] | None = None
     """Awaited when all is Ready, before anything is ended."""
     left_alone: bool = False

@@ -10,8 +10,10 @@ import pytest
 from lastcall.errors import UserError
 from lastcall.experiment.existing.copy import parsed_workload
 from lastcall.experiment.existing.kinds import find_kind
-from lastcall.experiment.rollout.custom import Scaled, check_scale_in, check_template, scaled, why_unsettled
-from lastcall.experiment.rollout.fields import RESTARTED_AT, is_custom
+from lastcall.experiment.ready.custom import Scaled, scaled, why_unsettled
+from lastcall.experiment.ready.readiness import is_custom
+from lastcall.experiment.rollout.custom import check_scale_in, check_template
+from lastcall.experiment.rollout.fields import RESTARTED_AT
 from lastcall.experiment.rollout.workload import resource_of
 from lastcall.kube.api.errors import not_found
 from lastcall.kube.api.meta import Object
@@ -117,8 +119,8 @@ def workload(restarted: str = "", **status: Any) -> Object:
         (workload(observedGeneration=3, updatedReplicas=2), [pod("a"), pod("b")], ""),
         (workload(observedGeneration="3"), [pod("a"), pod("b")], ""),
         (workload(observedGeneration="7c9f"), [pod("a"), pod("b")], ""),
-        (workload(observedGeneration=2), [pod("a"), pod("b")], "its controller has not seen it"),
-        (workload(observedGeneration="2"), [pod("a"), pod("b")], "its controller has not seen it"),
+        (workload(observedGeneration=2), [pod("a"), pod("b")], "its controller has not seen its newest spec"),
+        (workload(observedGeneration="2"), [pod("a"), pod("b")], "its controller has not seen its newest spec"),
         (workload(updatedReplicas=1), [pod("a"), pod("b")], "2 of 2 Pods are available, 1 of 2 are updated"),
         (workload("now"), [pod("a", "now"), pod("b")], "1 of 2 Pods are available, 1 of 2 are updated"),
         (workload(), [pod("a"), pod("b", "then")], "1 of 2 Pods are available, 1 of 2 are updated"),

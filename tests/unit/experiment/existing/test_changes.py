@@ -33,7 +33,7 @@ from lastcall.experiment.existing.ledger import (
     was,
 )
 from lastcall.experiment.existing.leftovers import find_leftovers, put_back
-from lastcall.experiment.ready.progress import unsettled
+from lastcall.experiment.ready.readiness import unsettled
 from lastcall.experiment.rollout.fields import nested
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import Object, copy_object, uid_of
@@ -566,6 +566,6 @@ def test_a_workload_has_its_pods_when_its_controller_has_seen_it_and_all_are_new
         "spec": {"replicas": 3, "strategy": {}},
         "status": status,
     }
-    assert unsettled(workload) == ""
+    assert unsettled(DEPLOYMENTS, workload) == ""
     for name, value in (("observedGeneration", 1), ("replicas", 4), ("updatedReplicas", 2), ("availableReplicas", 2)):
-        assert unsettled({**workload, "status": {**status, name: value}}), name
+        assert unsettled(DEPLOYMENTS, {**workload, "status": {**status, name: value}}), name

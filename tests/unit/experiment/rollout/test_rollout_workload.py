@@ -7,12 +7,12 @@ import click
 import pytest
 import yaml
 
+from lastcall.cli.requests import complete_workload
 from lastcall.cli.rollout.command import rollout
-from lastcall.cli.rollout.values import complete_workload
 from lastcall.errors import UserError
 from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.experiment.rollout.target import Target, find_target, sent_to_strangers, with_advice
-from lastcall.experiment.rollout.workload import find_workload, kubectl_name, others_of
+from lastcall.experiment.rollout.workload import find_workload, kubectl_name, others_of, with_pods
 from lastcall.manifests.read import Manifest, load_manifests
 from lastcall.traffic.outcome import Outcome
 
@@ -161,3 +161,24 @@ def test_a_second_workload_that_answers_is_no_stranger(tmp_path: Path) -> None:
     """A canary beside the stable one, say."""
     assert misled(tmp_path, [*GOOD, outcome(20, "10.0.0.9"), *REFUSED]) is None
     assert misled(tmp_path, GOOD) is None
+
+
+def test_a_run_takes_pods_for_workloads_and_those_with_the_same_labels_for_one(tmp_path: Path) -> None:
+    def pod(name: str, labels: dict[str, str]) -> dict[str, Any]:
+        container = {"name": "c", "image": "busybox:1.36"}
+        meta = {"name": name, "labels": labels}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container]}}
+
+    file = tmp_path / "pods.yaml"
+    file.write_text(yaml.safe_dump_all([pod("a", WEB), pod("b", WEB), pod("job", WORKER), service("web", WEB)]))
+    manifests = load_manifests([str(file)])
+    target = find_target(with_pods(manifests), RolloutOptions())
+    assert (kubectl_name(target.workload), target.workload.obj["spec"]["template"]["metadata"]["labels"]) == (
+        "pod/b",
+        WEB,
+    )
+    assert [kubectl_name(each) for each in others_of(with_pods(manifests), target.workload)] == ["pod/job"]
+    with pytest.raises(UserError, match="the manifests have no Deployment"):
+        find_target(manifests, RolloutOptions())
+    with pytest.raises(UserError, match="--workload pod/c: not in the manifests"):
+        find_target(with_pods(manifests), RolloutOptions(workload="pod/c"))

@@ -1,0 +1,154 @@
+"""Waits until what an experiment needs is so; says meanwhile what is late, and at last why it is not."""
+
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from lastcall.errors import Crashed, NotReady
+from lastcall.experiment.ready.there import There
+from lastcall.experiment.reasons.named import Explained, causes_in
+from lastcall.experiment.reasons.object_events import (
+    events_around,
+    events_of,
+    hook_keeps_failing,
+    webhooks_of,
+    why_late,
+)
+from lastcall.experiment.reasons.siblings import fix_of_old_pod
+from lastcall.experiment.reasons.why_not_ready import (
+    Refused,
+    Unschedulable,
+    in_short,
+    is_crash_looping,
+    is_ready,
+    replica_failure,
+    told_once,
+    unschedulable_message,
+    why_no_pods,
+    why_still_there,
+)
+from lastcall.kube.api import PODS, Object, uid_of
+from lastcall.records.record import Record
+from lastcall.world.clock import Clock, monotonic, now
+
+_LOOK_SECONDS = 1.0
+"""Between two looks at whether waiting changes anything."""
+_HOPELESS = "a container cannot start"
+_STRANDED = "no node accepts the Pod"
+_REFUSED = "the API server refuses the Pods"
+_CRASHES = "a container crashes again and again, or its postStart hook fails, and no other object is still starting"
+
+
+@dataclass(slots=True)
+class Waiting:
+    """`limit` is seconds for each thing that is waited for. `records` grow meanwhile. `show` gets now, the seconds
+    so far, and what is waited for and why. `limited_by` is what a user sets the limit with.
+
+    `patience` is seconds for which a Pod has to be hopeless. 0 where nobody else changes the cluster: then it is also a
+    reason to give up that no node takes a Pod, or that the API server refuses it.
+    """
+
+    there: There
+    clock: Clock
+    records: Sequence[Record]
+    limit: float
+    show: Callable[[float, float, str], None]
+    version: str = ""
+    patience: float = 0.0
+    limited_by: str = "--timeout"
+    _stuck: Unschedulable = field(default_factory=Unschedulable)
+    _refusals: Refused = field(default_factory=Refused)
+    _bad: dict[str, float] = field(default_factory=dict)
+    """Uid of a Pod for which waiting changes nothing → since when."""
+
+    async def until(
+        self, condition: Callable[[], Awaitable[str]], what: str, *, may_strand: bool = False
+    ) -> Sequence[Object]:
+        """Until `condition` answers "", which else says what is missing. Raises WorldError: not in time, or waiting
+        changes nothing; it names the Pods and says why. `Crashed` where a container keeps crashing. With `may_strand`
+        it ends, too, when all that is missing are Pods that no node takes, and answers those: a drained node may be
+        the one that they need."""
+        began = monotonic(self.clock)
+        next_look = began + _LOOK_SECONDS
+        while missing := await condition():
+            at = monotonic(self.clock)
+            if at >= began + self.limit:
+                raise await self._error(
+                    f"timed out after {self.limit:g} s ({self.limited_by}) waiting for {what}: {missing}"
+                )
+            if at >= next_look:
+                next_look = at + _LOOK_SECONDS
+                why, pods = await self._why_give_up(at)
+                if may_strand and why == _STRANDED:
+                    return pods
+                if why:
+                    head = f"giving up waiting for {what}: {missing}: {why}, and waiting will not change that"
+                    raise await self._error(head, pods, crashed=why == _CRASHES)
+                self.show(at, at - began, f"{what}: {await self._in_short(missing)}")
+            await self.there.pause(self.clock)
+        return ()
+
+    async def _why_give_up(self, at: float) -> tuple[str, Sequence[Object]]:
+        """Return why waiting changes nothing, "" while it may, and the Pods of which that is so, none for all."""
+        if failed := self.there.failed():
+            return failed, ()
+        pods, client = await self.there.pods(), self.there.client
+        self._bad = {uid_of(pod): self._bad.get(uid_of(pod), at) for pod in pods if self.there.is_hopeless(pod)}
+        if bad := [pod for pod in pods if at - self._bad.get(uid_of(pod), math.inf) >= self.patience]:
+            return _HOPELESS, bad
+        owners = [] if self.patience else [each.obj for each in await self.there.late()]
+        crashing = [pod for pod in pods if is_crash_looping(pod) or await hook_keeps_failing(client, pod)]
+        if not (crashing or any(map(unschedulable_message, pods)) or any(map(replica_failure, owners))):
+            return "", ()
+        everywhere = pods if self.patience else (await client.list(PODS)).items
+        more_to_come = any(each["spec"].get("minReadySeconds") for each in owners)
+        stranded = self._stuck.look(pods, everywhere, at, more_to_come=more_to_come)
+        if stranded and not self.patience:
+            return _STRANDED, stranded
+        if self._refusals.look(owners, everywhere, at) and not more_to_come:
+            return _REFUSED, ()
+        known = set(map(uid_of, crashing))
+        # A container that crashes may wait for another Pod.
+        others = any(_may_become_ready(pod) for pod in everywhere if uid_of(pod) not in known)
+        return (_CRASHES, crashing) if crashing and not others else ("", ())
+
+    async def _in_short(self, missing: str) -> str:
+        """In one line: the first Pods that are waited for."""
+        pods = await self.there.pods()
+        late = [pod for pod in pods if "deletionTimestamp" in pod["metadata"] or _may_become_ready(pod)]
+        told = [in_short(pod, await events_of(self.there.client, pod)) for pod in late[:2]]
+        more = [f"{len(late) - 2} more"] if len(late) > 2 else []
+        return "; ".join([missing, *told, *more])
+
+    async def _error(self, head: str, those: Sequence[Object] = (), *, crashed: bool = False) -> NotReady | Crashed:
+        """Return what says of these Pods, or of all that are late, and of their owners why they are not Ready."""
+        await self.there.catch_up()
+        pods, client = await self.there.pods(), self.there.client
+        ending = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
+        late = those or [pod for pod in pods if pod not in ending and not is_ready(pod) and not _is_done(pod)]
+        lines = [line for pod in ending for line in why_still_there(pod, now=now(self.clock))]
+        causes = list(causes_in("", lines))
+        for each in await self.there.late():
+            events = await events_around(client, each.obj)
+            webhooks = await webhooks_of(client, events)
+            said = told_once(why_no_pods(each.what, each.obj, each.ready, each.wanted, events, webhooks), lines)
+            lines += said
+            causes += causes_in(each.what, said)
+        told = await why_late(client, self.clock, late, self.records, self.version)
+        found = (fix_of_old_pod(pod, pods, now(self.clock)) for pod in late)
+        if in_the_way := next(filter(None, found), ""):
+            # Of a probe that the old Pod answers there is nothing to correct.
+            added = (*(line for line in told.lines if not line.endswith("[probeFailed]")), f"  fix: {in_the_way}")
+            others = (each for each in told.causes if each.id != "probeFailed")
+            told = Explained(added, (*others, *causes_in("", added[-1:])))
+        printed = [line for pod in late for line in await self.there.printed(pod)]
+        kind = Crashed if crashed or (late and all(map(is_crash_looping, late))) else NotReady
+        return kind("\n".join([head, *lines, *told.lines, *printed]), (*causes, *told.causes))
+
+
+def _is_done(pod: Object) -> bool:
+    return bool((pod.get("status") or {}).get("phase") == "Succeeded")
+
+
+def _may_become_ready(pod: Object) -> bool:
+    return not is_ready(pod) and (pod.get("status") or {}).get("phase") in (None, "Pending", "Running")
