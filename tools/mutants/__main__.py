@@ -16,7 +16,7 @@ from mutants import results, sandbox
 from mutants.driver import Driver, Wanted
 from mutants.results import Result
 
-PACKAGES = ("kube/node", "kube/apiserver/deletion", "kube/controllers", "endings", "traffic", "trace")
+PACKAGES = ("kube/node", "kube/apiserver/deletion", "kube/controllers", "endings", "records", "traffic", "trace")
 TESTS = ("tests/unit", "tests/scenarios")
 
 

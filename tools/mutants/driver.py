@@ -67,12 +67,18 @@ class Driver:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self) -> None:
-        """Make tests with Hypothesis repeatable: no examples of earlier runs, no search for smaller ones."""
-        with contextlib.suppress(ImportError):
-            from hypothesis import Phase, settings
+        """Make tests with Hypothesis repeatable: no examples of earlier runs, no search for smaller ones.
 
-            phases = (Phase.explicit, Phase.generate)
-            settings.register_profile("mutants", database=None, derandomize=True, deadline=None, phases=phases)
+        That a busy machine draws examples slowly is no failure either.
+        """
+        with contextlib.suppress(ImportError):
+            from hypothesis import HealthCheck, Phase, settings
+
+            phases, unchecked = (Phase.explicit, Phase.generate), (HealthCheck.too_slow,)
+            settings.register_profile(
+                "mutants", database=None, derandomize=True, deadline=None, phases=phases,
+                suppress_health_check=unchecked,
+            )  # fmt: skip
             settings.load_profile("mutants")
 
     def pytest_unconfigure(self) -> None:

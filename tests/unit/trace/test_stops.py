@@ -6,7 +6,7 @@ import pytest
 
 from lastcall.trace.drafts import Draft
 from lastcall.trace.stamps import SECOND
-from lastcall.trace.stops import Stop, exit_signal, stop_steps, waits_for_time
+from lastcall.trace.stops import SLACK_NS, Stop, exit_signal, stop_steps, waits_for_time
 
 LATER = 1000 * SECOND
 
@@ -64,6 +64,8 @@ def test_a_hook_that_took_all_leaves_two_seconds() -> None:
     [
         ({"exited": 10 * SECOND, "exit_code": 137}, True),
         ({"exited": 9 * SECOND, "exit_code": 137}, True),  # known to a second
+        ({"exited": 10 * SECOND - SLACK_NS, "exit_code": 137}, True),
+        ({"exited": 10 * SECOND - SLACK_NS - 1, "exit_code": 137}, False),
         ({"exited": 5 * SECOND, "exit_code": 137}, False),
         ({"exited": 10 * SECOND, "exit_code": 137, "oom": True}, False),
         ({"exited": 10 * SECOND, "exit_code": 1}, False),

@@ -203,6 +203,15 @@ def test_a_long_name_leaves_room_for_the_index():
     assert len(pod["metadata"]["generateName"]) == 58
 
 
+def test_a_pod_of_an_index_tells_it_by_host_name_label_and_annotation():
+    """job_controller.go:manageJob: the host name has the whole name of the Job."""
+    job = {"metadata": {"name": "j", "uid": "u"}, "spec": {"template": {"spec": {"containers": []}}, "completions": 3}}
+    pod = new_pod(job, 2, None)
+    assert pod["spec"]["hostname"] == "j-2" and pod["metadata"]["generateName"] == "j-2-"
+    assert pod["metadata"]["labels"][INDEX] == pod["metadata"]["annotations"][INDEX] == "2"
+    assert "hostname" not in new_pod(job, None, None)["spec"]
+
+
 def test_an_env_variable_of_the_user_stays():
     mine = {"name": "JOB_COMPLETION_INDEX", "value": "mine"}
     spec = {"containers": [{"name": "app", "env": [mine]}], "initContainers": [{"name": "i"}]}

@@ -255,6 +255,19 @@ def test_a_deletion_that_fails_is_tried_five_times_and_again_after_a_second(erro
     assert len(cluster.calls()) == times + 3
 
 
+def test_a_deletion_that_failed_and_waits_for_its_next_try_is_cancelled_and_said() -> None:
+    async def test(cluster: Cluster) -> None:
+        cluster.api.fail_next("get", "pods", ConnectionLost("lost"), times=5)
+        cluster.api.put(NODES, node(TAINT))
+        cluster.api.put(PODS, pod())
+        await cluster.sleep(0.5)
+        cluster.api.put(NODES, node())
+        await cluster.sleep(5)
+        assert cluster.is_there() and cluster.events()[-1] == CANCELLING
+
+    run(test)
+
+
 def test_the_condition_is_not_written_again_if_the_pod_has_it() -> None:
     async def test(cluster: Cluster) -> None:
         cluster.api.fail_next("delete", "pods", ConnectionLost("gone"))

@@ -142,6 +142,16 @@ def test_a_way_down_waits_until_nothing_higher_was_recommended_for_five_minutes(
     assert moved(behavior, 5, 2, memory, 1301.0)[0] == 2
 
 
+def test_a_window_that_becomes_longer_knows_what_was_recommended_when_the_shorter_one_began() -> None:
+    memory = Memory()
+    short, long = ({"scaleDown": {"stabilizationWindowSeconds": seconds}} for seconds in (60, 300))
+    assert moved(short, 5, 5, memory, 1000.0)[0] == 5
+    moved(short, 2, 2, memory, 1060.0)
+    assert moved(long, 5, 2, memory, 1061.0)[0] == 5
+    assert moved(short, 5, 2, memory, 1121.0)[0] == 2, "and what is older than that is forgotten"
+    assert moved(long, 5, 2, memory, 1122.0)[0] == 2
+
+
 def test_a_way_up_waits_as_long_as_the_window_says() -> None:
     memory, behavior = Memory(), {"scaleUp": {"stabilizationWindowSeconds": 60}}
     assert moved(behavior, 2, 2, memory, 1000.0)[0] == 2

@@ -6,7 +6,7 @@ Source: pkg/controller/podautoscaler/horizontal.go (reconcileAutoscaler, compute
 from collections.abc import Awaitable, Callable
 
 import pytest
-from fake_api import FakeAPI
+from fake_api import FakeAPI, ListRecorder
 
 from lastcall.kube.api.errors import StatusError, status_failure
 from lastcall.kube.api.meta import Object, copy_object
@@ -22,7 +22,6 @@ from lastcall.kube.client.api import ListResult
 from lastcall.kube.controllers.informers import Informers
 from lastcall.kube.controllers.podautoscaler.controller import PodAutoscalerController, _shown, _tolerances
 from lastcall.kube.controllers.podautoscaler.replicas import Tolerances
-from lastcall.records.memory import MemoryRecorder
 from lastcall.world.clock import rfc3339_now
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
@@ -95,23 +94,26 @@ def pod(name: str, labels: dict | None = None) -> Object:
     }
 
 
-def run(prepare: Callable[[API], Object], test: Callable[[World, API], Awaitable[None]]) -> None:
-    async def main(world: World) -> None:
-        api = API(world)
+def run(prepare: Callable[[API], Object], test: Callable[[World, API], Awaitable[None]]) -> list[Object]:
+    """Return what was recorded."""
+
+    async def main(world: World) -> list[Object]:
+        api, recorder = API(world), ListRecorder(world)
         for name in ("a", "b"):
             api.put(PODS, pod(name))
         api.put(PODS, pod("other", {"app": "other"}))
         api.put(HORIZONTALPODAUTOSCALERS, prepare(api))
         informers = Informers(world, api)
-        controller = PodAutoscalerController(world, api, informers, MemoryRecorder("hpa", world.clock))
+        controller = PodAutoscalerController(world, api, informers, recorder)
         async with Tasks() as tasks:
             informers.spawn(tasks)
             tasks.spawn(controller.run(), name="controller")
             await world.clock.sleep(1)
             await test(world, api)
             tasks.cancel()
+        return recorder.records
 
-    run_virtual(main)
+    return run_virtual(main)
 
 
 def status(api: API) -> Object:
@@ -368,3 +370,49 @@ def test_amounts_and_tolerances_as_they_are_written() -> None:
     assert _tolerances({}) == Tolerances(0.1, 0.1)
     assert _tolerances({"scaleUp": {"tolerance": "0.25"}, "scaleDown": None}) == Tolerances(0.1, 0.25)
     assert _tolerances({"scaleDown": {"tolerance": "0"}}) == Tolerances(0.0, 0.1)
+
+
+def test_a_new_size_is_recorded_with_the_version_that_was_written() -> None:
+    """By it the story of a Pod finds that the autoscaler wanted fewer."""
+
+    def prepare(api: API) -> Object:
+        api.used = {"a": "100m", "b": "100m"}
+        api.scale["metadata"] = {"name": "web", "uid": "uid of web", "resourceVersion": "77"}
+        return autoscaler(CPU)
+
+    async def test(world: World, api: API) -> None:
+        assert api.scale["spec"]["replicas"] == 4
+
+    (record,) = run(prepare, test)
+    facts = record["facts"]
+    assert record["kind"] == "ScaleDecided" and record["rule"].startswith("pkg/controller/podautoscaler/horizontal.go:")
+    assert (facts["ownerKind"], facts["owner"]) == ("HorizontalPodAutoscaler", "hpa")
+    assert (facts["ofKind"], facts["name"], facts["uid"]) == ("Deployment", "web", "uid of web")
+    assert (facts["from"], facts["to"], facts["resourceVersion"], facts["step"]) == (2, 4, "77", "scaling")
+    assert facts["why"] == f"{UTILIZATION} above target"
+
+
+def test_a_size_that_stays_or_is_refused_is_not_recorded() -> None:
+    async def test(world: World, api: API) -> None:
+        assert api.scale["spec"]["replicas"] == 2
+
+    def prepare(api: API, used: str = "50m", error: StatusError | None = None) -> Object:
+        api.used, api.refuse_scale = {"a": used, "b": used}, error
+        return autoscaler(CPU)
+
+    assert run(prepare, test) == []
+    assert run(lambda api: prepare(api, "100m", FORBIDDEN), test) == []
+
+
+def test_a_target_that_says_no_size_has_none_and_is_not_scaled() -> None:
+    def prepare(api: API) -> Object:
+        api.used = {"a": "100m", "b": "100m"}
+        del api.scale["spec"]["replicas"]
+        return autoscaler(CPU)
+
+    async def test(world: World, api: API) -> None:
+        assert (
+            conditions(api)["ScalingActive"][:2] == ("False", "ScalingDisabled") and "replicas" not in api.scale["spec"]
+        )
+
+    run(prepare, test)

@@ -121,6 +121,8 @@ def test_more_than_a_thousand_addresses_are_cut_off_ready_ones_last():
     kept, _ = truncate([subset(1, 900, 5), subset(2000, 900, 5)])
     assert [len(ips(each)) for each in kept] == [500, 500]
     assert not any(each.get("notReadyAddresses") for each in kept)
+    kept, _ = truncate([subset(1, 100, 900), subset(2000, 100, 300)])
+    assert [len(each["notReadyAddresses"]) for each in kept] == [600, 200], "in proportion, where ready ones leave room"
     assert truncate([subset(1, 500, 500)]) == ([subset(1, 500, 500)], False)
     many = [pod(f"p{n}", f"10.1.{n // 250}.{n % 250}") for n in range(1001)]
     new = desired_endpoints(service(), many, None, "")
