@@ -5,6 +5,7 @@ A traceback is never shown, except with `LASTCALL_DEBUG=1`.
 
 import io
 import os
+import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -40,7 +41,7 @@ def guarded(command: Callable[[], int], tell: Tell = say_on_stderr) -> int:
         return command()
     except (BrokenPipeError, ReaderGone) as error:
         # Whoever read our output has gone (`lastcall run … | head`): nothing is left to be told.
-        _silence_stdout()
+        _silence(1)
         _debug(error)
         return BROKEN_PIPE
     except LastcallError as error:
@@ -92,8 +93,17 @@ def _debug(error: BaseException) -> None:
         say_all("".join(traceback.format_exception(error)), err=True)
 
 
-def _silence_stdout() -> None:
-    """Keep the interpreter from failing once more when it flushes stdout at its end."""
+def flush_streams() -> None:
+    """Write out what stdout and stderr still hold, so that the interpreter does not fail at it when it ends."""
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # its disk is full or its reader has gone: that was reported, where it could be
+            _silence(number)
+
+
+def _silence(number: int) -> None:
+    """Keep the interpreter from failing once more when it flushes this stream at its end."""
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
+    os.dup2(null, number)
     os.close(null)

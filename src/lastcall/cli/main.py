@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
         _set_mask(signal.SIG_BLOCK, {signal.SIGINT})
     # late: a signal must find somebody who can report it
     from lastcall.cli.commands import invoke
-    from lastcall.cli.errors import guarded
+    from lastcall.cli.errors import flush_streams, guarded
 
     _have_streams()
     for stream in (sys.stdout, sys.stderr):
@@ -44,6 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
         if reconfigure is not None:
             reconfigure(errors="replace")
     status = guarded(lambda: invoke(arguments))
+    flush_streams()
     # A second Ctrl-C may still come while the interpreter ends, which gives signals their default action back.
     if _set_mask is not None:
         _set_mask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -54,8 +54,7 @@ def add(name: str, cluster: str, capacity: str, timeout: float) -> None:
     "grace",
     type=Seconds(0, whole=True),
     metavar="TIME",
-    show_default="each Pod's own",
-    help="Grace period of all Pods.",
+    help="Grace period of all Pods. Default: each Pod's own.",
 )
 @click.option(
     "--timeout",

@@ -34,6 +34,7 @@ async def _serve(name: str, asked: AskedPage, interrupts: Interrupts) -> None:
             say(f"for another browser: {link}")
 
     watching = Watching(StayingCluster(name), world, read_only=asked.read_only)
+    failed: Exception | None = None
     try:
         async with (
             Tasks() as tasks,
@@ -50,4 +51,6 @@ async def _serve(name: str, asked: AskedPage, interrupts: Interrupts) -> None:
             await server.end("page")
             tasks.cancel()
     except* (NotListening, OSError) as group:
-        raise WorldError(str(group.exceptions[0])) from group
+        failed = group.exceptions[0]  # Python before 3.11.4 wraps what is raised here in a group
+    if failed is not None:
+        raise WorldError(str(failed)) from failed

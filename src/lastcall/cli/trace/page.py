@@ -42,6 +42,7 @@ class TracePage:
             told += 1
             self._note(f"{'page, for one browser' if told == 1 else 'for another browser'}: {link}")
 
+        failed: Exception | None = None
         try:
             async with (
                 Tasks() as tasks,
@@ -59,9 +60,11 @@ class TracePage:
                 await server.end("trace")
                 tasks.cancel()
         except* (NotListening, OSError) as group:
-            raise WorldError(f"--ui: {group.exceptions[0]}") from group
+            failed = group.exceptions[0]  # Python before 3.11.4 wraps what is raised here in a group
         finally:
             self._ended.set()
+        if failed is not None:
+            raise WorldError(f"--ui: {failed}") from failed
 
     async def end(self) -> None:
         """Return when browsers have been told."""
