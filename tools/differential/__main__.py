@@ -5,10 +5,11 @@ import json
 import signal
 import sys
 import tempfile
-import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,14 +17,13 @@ from typing import Any
 from differential import known
 from differential.bodies import Bodies
 from differential.comparing import Difference, differences
+from differential.counting import Counted, commit
 from differential.generator import NAMESPACES, Generator
 from differential.kinds import Kind, Schemas, served
 from differential.request import JSON, Request
 from differential.servers import CHOSEN, Answer, Server, our_server, real_server
-from differential.steadying import again, forget_own_events, object_of, removal
+from differential.steadying import again, agree, forget_own_events, object_of, removal, settle
 
-DEFINITIONS = "customresourcedefinitions"
-MOST_LOOKS, SECONDS_BETWEEN_LOOKS = 100, 0.02
 MOST_RARE = 10
 MOST_READS, LEAST_REFUSED, LEAST_OF_EACH = 20.0, 100 / 3, 20
 """Percent, percent, and how often every resource, or subresource, and verb comes in a run of 25000."""
@@ -58,13 +58,16 @@ def aggregated(server: Server) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m differential", description="Compare with a real API server.")
     parser.add_argument("--count", type=int, default=25000)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", default="", help="any text; without it the hash of the commit")
     parser.add_argument("--only", default="", help="resources whose `group/version resource` contains this")
     parser.add_argument("--report", type=Path, help="all differences, as JSON lines")
     parser.add_argument("--log", type=Path, help="all requests and both answers, as JSON lines")
-    parser.add_argument("--most", type=float, default=0.5, help="percent of requests that may differ")
     parser.add_argument("--show", type=int, default=60, help="causes to print")
     asked = parser.parse_args()
+    try:
+        asked.seed = asked.seed or commit()
+    except LookupError as error:
+        parser.error(str(error))
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that the servers are stopped
     with tempfile.TemporaryDirectory(prefix="differential-") as scratch, ExitStack() as stack:
         real = stack.enter_context(real_server(Path(scratch)))
@@ -82,10 +85,11 @@ def compare(asked: argparse.Namespace, kinds: list[Kind], schemas: Schemas, real
     random = Random(asked.seed)
     generator = Generator(kinds, Bodies(schemas, random), random, real)
     found: defaultdict[str, list[Difference]] = defaultdict(list)
-    differing, seen, reasons = 0, Counter[str](), known.reasons()
+    counted, seen, reasons = Counted(), Counter[str](), known.reasons()
     report = asked.report.open("w") if asked.report else None
     log = asked.log.open("w") if asked.log else None
-    for number in range(asked.count):
+    number = 0
+    for number in until_told_to_stop(asked.count):
         request = generator.next()
         if request.about.endswith(" events") and request.verb in ("list", "watch"):
             forget_own_events(real)
@@ -100,6 +104,7 @@ def compare(asked: argparse.Namespace, kinds: list[Kind], schemas: Schemas, real
         gone = {settle(server, request, answer) for server, answer in zip((real, ours), pair, strict=True)} - {""}
         for path in gone:
             generator.gone(path, ours)
+        agree(request, real, ours)
         stays = partial(known.reason_of, of=reasons)
         unequal = list(differences(request, *pair, stays))
         if unequal and any(
@@ -107,10 +112,9 @@ def compare(asked: argparse.Namespace, kinds: list[Kind], schemas: Schemas, real
             for each in again(request, real, pair[0])
         ):
             unequal, seen["unsteady"] = [], seen["unsteady"] + 1
-        on_purpose = [each for each in unequal if known.reason_of(each.cause, reasons)]
-        seen["on purpose"] += bool(unequal) and len(on_purpose) == len(unequal)
-        unequal = [each for each in unequal if each not in on_purpose]
-        differing += bool(unequal)
+        counted.all.count(unequal)
+        unequal = [each for each in unequal if not known.reason_of(each.cause, reasons)]
+        counted.unwanted.count(unequal)
         if unequal and (path := object_of(request, pair)):
             for server in (real, ours):
                 for each_request in removal(path):
@@ -121,22 +125,29 @@ def compare(asked: argparse.Namespace, kinds: list[Kind], schemas: Schemas, real
             if report is not None:
                 report.write(json.dumps(_line(number, each), default=str) + "\n")
         if number % 1000 == 999:
-            print(f"{number + 1}: {differing} differ", file=sys.stderr, flush=True)
+            print(f"{number + 1}: {counted.unwanted}", file=sys.stderr, flush=True)
+    done = number + 1
     told(found, asked.show)
     rare = [
         f"{about} {verb}" for about, verb in sorted(generator.pairs) if generator.asked[about, verb] < LEAST_OF_EACH
     ]
-    reads, refused = (100 * seen[each] / asked.count for each in ("reads", "refused"))
-    print(f"\nseed {asked.seed}: {asked.count} requests\n"
+    reads, refused = (100 * seen[each] / done for each in ("reads", "refused"))
+    print(f"\nseed {asked.seed}: {done} requests\n"
           f"{reads:.1f} % reads ({MOST_READS} % at most): {_held(reads <= MOST_READS)}\n"
           f"{refused:.1f} % refused by the real server ({LEAST_REFUSED:.1f} % at least): {_held(refused >= LEAST_REFUSED)}\n"
           f"{len(rare)} of {len(generator.pairs)} resource × verb less than {LEAST_OF_EACH} times: {_held(not rare)}\n"
-          f"{seen['unsteady']} are answered now this way, now that way by the real server, and once as ours\n"
-          f"{seen['on purpose']} differ on purpose (docs/fidelity.md)\n"
-          f"{differing} differ otherwise: {100 * differing / asked.count:.2f} % ({asked.most} % allowed)")  # fmt: skip
+          f"{seen['unsteady']} are answered now this way, now that way by the real server, and once as ours\n")  # fmt: skip
+    print("\n".join(counted.lines(done)))
     for pair_told in rare[:MOST_RARE]:
         print(f"  less than {LEAST_OF_EACH} times: {pair_told}")
-    return int(100 * differing > asked.most * asked.count)
+    return int(not counted.held(done))
+
+
+def until_told_to_stop(count: int) -> Iterator[int]:
+    """Count up to `count`, or until SIGTERM: what was asked until then is reported."""
+    signals: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: signals.append(number))
+    yield from takewhile(lambda number: not signals, range(count))
 
 
 def chosen(real: Answer, ours: Answer) -> dict[str, str]:
@@ -151,34 +162,6 @@ def chosen(real: Answer, ours: Answer) -> dict[str, str]:
     return {left: right for left, right in pairs if isinstance(right, str) and CHOSEN.fullmatch(str(left))}
 
 
-def settle(server: Server, request: Request, answer: Answer) -> str:
-    """A definition goes on by itself after its write, on both servers at their own pace: wait until it is done.
-
-    The path of one that is gone, otherwise "".
-    """
-    if request.is_read or answer.status >= 300 or f"/{DEFINITIONS}/" not in f"{request.path}/":
-        return ""
-    name = ((answer.document or {}).get("metadata") or {}).get("name") or request.path.rsplit("/", 1)[-1]
-    path = f"{request.path.partition(DEFINITIONS)[0]}{DEFINITIONS}/{name}"
-    for _ in range(MOST_LOOKS):
-        try:
-            found = server.get(path)
-        except LookupError:
-            return path
-        if path in server.held:
-            server.held[path] = found
-        conditions = {each["type"]: each["status"] for each in found["status"].get("conditions") or ()}
-        leaving = "deletionTimestamp" in found["metadata"]
-        if conditions.get("Terminating") == "False" if leaving else _is_decided(conditions):
-            return ""
-        time.sleep(SECONDS_BETWEEN_LOOKS)
-    return ""
-
-
-def _is_decided(conditions: dict[str, str]) -> bool:
-    return conditions.get("Established") == "True" or conditions.get("NamesAccepted") == "False"
-
-
 def _held(held: bool) -> str:
     return "held" if held else "NOT held"
 
@@ -186,15 +169,15 @@ def _held(held: bool) -> str:
 def _line(number: int, each: Difference) -> dict[str, Any]:
     return {
         "number": number, "cause": each.cause, "request": each.request.told(), "path": each.path, "real": each.real,
-        "ours": each.ours,
+        "ours": each.ours, "noticed": each.noticed,
     }  # fmt: skip
 
 
 def told(found: dict[str, list[Difference]], most: int) -> None:
-    """The causes, the most frequent first, each with the first request that shows it."""
-    for cause, all_of_it in sorted(found.items(), key=lambda pair: -len(pair[1]))[:most]:
+    """Print the causes, those that a client notices and the most frequent first, each with the first request that shows it."""
+    for cause, all_of_it in sorted(found.items(), key=lambda pair: (not pair[1][0].noticed, -len(pair[1])))[:most]:
         first = all_of_it[0]
-        print(f"\n{len(all_of_it)} × {cause}\n    {first.request.told()[:600]}\n    at {first.path}\n"
+        print(f"\n{len(all_of_it)} × {'noticed' if first.noticed else 'told'} | {cause}\n    {first.request.told()[:600]}\n    at {first.path}\n"
               f"    real: {str(first.real)[:500]}\n    ours: {str(first.ours)[:500]}")  # fmt: skip
 
 

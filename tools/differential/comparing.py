@@ -14,16 +14,28 @@ from lastcall.kube.api.protobuf.decoding import decode_envelope
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _ABSENT = "<absent>"
+_TEXT_OF_A_REFUSAL = re.compile(r"body$|message$|details\.causes\b")
+_DESCRIPTION = re.compile(r"(?:\[\d+\]\.object\.)?columnDefinitions\[\d+\]\.description")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`cause` groups: the resource, the verb and where the answers first differ, with numbers and names taken out."""
+    """`cause` groups: the resource, the verb and where the answers first differ, with numbers and names taken out.
+    `refused` is True for the body of an answer by which both servers refused the request."""
 
     request: Request
     path: str
     real: Any
     ours: Any
+    refused: bool = False
+
+    @property
+    def noticed(self) -> bool:
+        """Whether a client acts otherwise: by another status, header or object. What a refusal says and in which order,
+        warnings and descriptions of columns are for people to read."""
+        if self.path == "header warning" or _DESCRIPTION.fullmatch(self.path):
+            return False
+        return not (self.refused and _TEXT_OF_A_REFUSAL.match(self.path))
 
     @property
     def cause(self) -> str:
@@ -52,8 +64,16 @@ def _without_zeros(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
+        value = {key: _without_types(each) if key == "volumeClaimTemplates" else each for key, each in value.items()}
         return {key: _without_zeros(each) for key, each in value.items() if each not in (0, None, [], "")}
     return [_without_zeros(each) for each in value] if isinstance(value, list) else value
+
+
+def _without_types(claims: Any) -> Any:
+    """Objects within an object have no kind and version in protobuf."""
+    if not isinstance(claims, list):
+        return claims
+    return [{key: each for key, each in claim.items() if key not in ("kind", "apiVersion")} for claim in claims]
 
 
 def document_of(answer: Answer) -> Any:
@@ -76,8 +96,8 @@ def document_of(answer: Answer) -> Any:
 def differences(
     request: Request, real: Answer, ours: Answer, stays: Callable[[str], object] = lambda cause: False
 ) -> Iterator[Difference]:
-    """The first difference of the answers' status, of each header, and of the bodies; of these the first whose cause
-    does not stay on purpose, after those that do."""
+    """The first difference of the answers' status, of each header, and of the bodies; of these the first that a client
+    notices and the first that it does not, whose causes do not stay on purpose, after those that do."""
     if real.status != ours.status:
         told = [_message(each) for each in (real, ours)]
         yield Difference(request, "status", f"{real.status} {told[0]}", f"{ours.status} {told[1]}")
@@ -85,14 +105,18 @@ def differences(
     for name in HEADERS:
         pair = [text(each.headers.get(name, "")) for each in (real, ours)]
         if pair[0] != pair[1]:
-            yield Difference(request, f"header {name}", *pair)
+            yield Difference(request, f"header {name}", pair[0], pair[1])
     pair_of_bodies = [normalised(document_of(each)) for each in (real, ours)]
     if any(each.headers.get("content-type", "").startswith(PROTOBUF) for each in (real, ours)):
         pair_of_bodies = [_without_zeros(each) for each in pair_of_bodies]
+    wanted = {True, False}
     for path, left, right in unequal("", *pair_of_bodies):
-        found = Difference(request, path or "body", left, right)
-        yield found
-        if not stays(found.cause):
+        found = Difference(request, path or "body", left, right, refused=real.status >= 400)
+        if found.noticed in wanted:
+            yield found
+            if not stays(found.cause):
+                wanted.discard(found.noticed)
+        if not wanted:
             break
 
 

@@ -3,6 +3,7 @@
 Each value becomes a word: the first address of a Service that an answer shows is `<ip>`, a time `<time>`.
 """
 
+import json
 import re
 from typing import Any
 
@@ -18,6 +19,7 @@ QUOTED_VERSION = re.compile(
 )
 NODE_PORT = re.compile(r"(\\?\"(?:nodePort|healthCheckNodePort)\\?\":)3[0-2]\d{3}\b")
 """A Service that does not say which one gets any."""
+PORT_IN_A_CELL = re.compile(r"(?<=:)3[0-2]\d{3}(?=/)")
 FURTHER_ADDRESS = re.compile(r"(\\?\"clusterIPs?\\?\":\[?\\?\")10\.200\.\d+\.\d+")
 AGE = re.compile(r"(?:\d+[ydhms])+")
 """In a cell of a Table: how long ago a time was."""
@@ -49,21 +51,41 @@ def _is_generated(name: Any, prefix: Any) -> bool:
     )
 
 
+def _by_manager(entries: list[Any]) -> list[Any]:
+    """Entries of managedFields without the order of their times: the servers' seconds begin at other moments."""
+    if not all(isinstance(each, dict) for each in entries):
+        return entries
+    keys = ("operation", "manager", "apiVersion", "subresource")
+    return sorted(entries, key=lambda each: ([str(each.get(key, "")) for key in keys], "time" in each))
+
+
+def _in_one_order(value: Any) -> Any:
+    """The rules of a user: Kubernetes gives them in another order each time."""
+    if isinstance(value, dict):
+        return {key: _in_one_order(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return sorted(map(_in_one_order, value), key=lambda each: json.dumps(each, sort_keys=True))
+    return value
+
+
 def normalised(value: Any, key: str = "") -> Any:
     """A JSON value, all of it."""
     match value:
         case dict():
+            if value.get("kind") == "SelfSubjectRulesReview" and isinstance(value.get("status"), dict):
+                value = {**value, "status": _in_one_order(value["status"])}
             if (prefix := value.get("generateName")) and _is_generated(value.get("name"), prefix):
                 value = {**value, "name": f"{prefix}<generated>"}
             return {text(name): normalised(each, name) for name, each in value.items()}
         case list():
-            return [normalised(each, key) for each in value]
+            found = [normalised(each, key) for each in value]
+            return _by_manager(found) if key == "managedFields" else found
         case str() if key in RESOURCE_VERSION:
             return "<resourceVersion>" if value not in ("", "0") else value
         case str() if key in TOKENS and value:
             return "<token>"
-        case str() if key == "cells" and AGE.fullmatch(value):
-            return "<age>"
+        case str() if key == "cells":
+            return "<age>" if AGE.fullmatch(value) else text(PORT_IN_A_CELL.sub("<nodePort>", value))
         case str() if key in ("clusterIP", "clusterIPs") and value.startswith(FURTHER_RANGE):
             return "<ip>"
         case str():

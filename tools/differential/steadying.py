@@ -1,6 +1,8 @@
 """What keeps one difference from making others, and what the real server does not answer the same way twice."""
 
+import time
 from collections.abc import Iterator
+from typing import Any
 
 from differential.request import JSON, Request
 from differential.servers import Answer, Server
@@ -9,6 +11,10 @@ MOST_REPEATS = 40
 """Go begins a small map at each of eight places alike: an order that one of them gives is then nearly always seen."""
 REPAIRS = "-repair-controller"
 """How those are called that look after addresses and ports. (pkg/registry/core/service/{ipallocator,portallocator})"""
+DEFINITIONS = "customresourcedefinitions"
+OF_BOTH = ("apiservices", "flowschemas")
+"""Of their objects both servers write a condition, each at a moment of its own."""
+MOST_LOOKS, SECONDS_BETWEEN_LOOKS = 100, 0.02
 _OF_NO_OBJECT = ("list", "watch", "deletecollection", "odd", "discovery")
 _STAY = ("namespaces", "nodes/proxy")
 """A Namespace does not go without its controller."""
@@ -58,3 +64,55 @@ def removal(path: str) -> Iterator[Request]:
     yield Request("DELETE", path, "", "delete", headers={"Content-Type": JSON}, body=options)
     headers = {"Content-Type": "application/merge-patch+json"}
     yield Request("PATCH", path, "", "patch", headers=headers, body={"metadata": {"finalizers": None}})
+
+
+def settle(server: Server, request: Request, answer: Answer) -> str:
+    """A definition goes on by itself after its write, on both servers at their own pace: wait until it is done.
+
+    The path of one that is gone, otherwise "".
+    """
+    if request.is_read or answer.status >= 300 or f"/{DEFINITIONS}/" not in f"{request.path}/":
+        return ""
+    name = ((answer.document or {}).get("metadata") or {}).get("name") or request.path.rsplit("/", 1)[-1]
+    path = f"{request.path.partition(DEFINITIONS)[0]}{DEFINITIONS}/{name}"
+    for _ in range(MOST_LOOKS):
+        try:
+            found = server.get(path)
+        except LookupError:
+            return path
+        if path in server.held:
+            server.held[path] = found
+        conditions = {each["type"]: each["status"] for each in found["status"].get("conditions") or ()}
+        leaving = "deletionTimestamp" in found["metadata"]
+        if conditions.get("Terminating") == "False" if leaving else _is_decided(conditions):
+            return ""
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    return ""
+
+
+def _is_decided(conditions: dict[str, str]) -> bool:
+    return conditions.get("Established") == "True" or conditions.get("NamesAccepted") == "False"
+
+
+def agree(request: Request, real: Server, ours: Server) -> None:
+    """Wait until both servers have written the same conditions of an object after its write."""
+    resource = request.about.rpartition(" ")[2].partition("/")[0]
+    if request.is_read or resource not in OF_BOTH:
+        return
+    for path in [each for each in real.held if f"/{resource}/" in each]:
+        for _ in range(MOST_LOOKS):
+            try:
+                pair = [server.get(path) for server in (real, ours)]
+            except LookupError:
+                break
+            for server, found in zip((real, ours), pair, strict=True):
+                server.held[path] = found
+            told = [_told(each) for each in pair]
+            if told[0] and told[0] == told[1]:
+                break
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def _told(obj: dict[str, Any]) -> list[list[str]]:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return sorted([str(each.get(key)) for key in ("type", "status", "reason", "message")] for each in conditions)

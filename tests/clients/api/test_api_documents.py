@@ -37,13 +37,17 @@ async def test_v2_comes_as_json_or_protobuf_and_is_not_sent_twice(http: aiohttp.
     status, headers, body = await get(http, "/openapi/v2?timeout=32s", Accept="application/json")
     assert (status, json.loads(body)["swagger"]) == (200, "2.0")
     status, _, body = await get(http, "/openapi/v2", Accept="text/html")
-    assert (status, json.loads(body)["reason"]) == (406, "NotAcceptable")
+    assert (status, body) == (406, b"")
+    for tags in ("*", f'"x", {headers["ETag"]}', f"W/{headers['ETag']}"):
+        assert (await get(http, "/openapi/v2", Accept="application/json", If_None_Match=tags))[0] == 304
+    for other in (headers["ETag"].strip('"'), '"x"'):
+        assert (await get(http, "/openapi/v2", Accept="application/json", If_None_Match=other))[0] == 200
 
 
 async def test_v3_documents_are_kept_for_ever_under_their_hash(http: aiohttp.ClientSession) -> None:
     status, headers, body = await get(http, "/openapi/v3")
     assert (status, headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
-    assert (await get(http, "/openapi/v3", If_None_Match=headers["ETag"]))[0] == 304
+    assert "ETag" not in headers and (await get(http, "/openapi/v3", If_None_Match="*"))[0] == 200
     url = json.loads(body)["paths"]["api/v1"]["serverRelativeURL"]
     status, headers, body = await get(http, url)
     assert (status, headers["Cache-Control"]) == (200, "public, immutable")
@@ -53,7 +57,15 @@ async def test_v3_documents_are_kept_for_ever_under_their_hash(http: aiohttp.Cli
     assert (await get(http, path))[1]["Cache-Control"] == "no-cache, private"
     status, headers, _ = await get(http, f"{path}?hash=old")
     assert (status, headers["Location"]) == (301, url)
-    for unknown in ("/openapi/v3/apis/nope/v1", "/openapi/v3/api", "/openapi/v4"):
+    assert (await get(http, path, Accept="text/html"))[::2] == (406, b"")
+    for unknown in (
+        "/openapi/v3/apis/nope/v1",
+        "/openapi/v3/api",
+        "/openapi/v4",
+        "/openapi/v3/",
+        "/openapi/v2/",
+        f"{path}/",
+    ):
         assert (await get(http, unknown))[0] == 404
 
 
@@ -62,8 +74,13 @@ async def test_documents_are_for_those_who_are_known(http: aiohttp.ClientSession
         assert response.status == 200
     async with http.get("/openapi/v2", headers={"Impersonate-User": "system:anonymous"}) as response:
         assert response.status == 403
-    async with http.post("/openapi/v2") as response:
-        assert response.status == 405
+    for method in ("POST", "FOO"):
+        async with http.request(method, "/openapi/v2") as response:
+            assert response.status == 200
+        async with http.request(method, "/apis") as response:
+            assert response.status == 200
+        async with http.request(method, "/version") as response:
+            assert (response.status, (await response.json())["reason"]) == (405, "MethodNotAllowed")
 
 
 async def test_declared_kinds_come_and_go_in_the_documents(http: aiohttp.ClientSession) -> None:

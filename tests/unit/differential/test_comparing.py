@@ -3,13 +3,13 @@
 import json
 from random import Random
 
-from differential import known, values
+from differential import known, steadying, values
 from differential.comparing import differences, unequal
 from differential.kinds import Schemas
 from differential.normalising import normalised
 from differential.request import Held, Request, settled
 from differential.servers import Answer
-from differential.steadying import again, object_of
+from differential.steadying import again, agree, object_of
 
 REQUEST = Request("GET", "/api/v1/pods", "v1 pods", "list")
 
@@ -127,3 +127,62 @@ def test_a_version_in_a_text_and_an_address_of_a_further_range_are_words():
         "clusterIPs": ["<ip>"],
         "cidrs": ["10.200.0.0/24"],
     }
+
+
+def test_what_a_refusal_says_is_not_noticed_and_what_it_refuses_is():
+    body = {"message": "[a, b]", "reason": "Invalid", "details": {"name": "x", "causes": [{"field": "a"}]}}
+    real = answer(body, 422, warning="w")
+    ours = answer({**body, "message": "[b, a]", "details": {"name": "x", "causes": []}}, 422, warning="v")
+    told = list(differences(REQUEST, real, ours))
+    assert [(each.path, each.noticed) for each in told] == [("header warning", False), ("message", False)]
+    other = answer({**body, "message": "[b, a]", "reason": "Forbidden"}, 422, warning="w")
+    assert [(each.path, each.noticed) for each in differences(REQUEST, real, other)] == [
+        ("message", False),
+        ("reason", True),
+    ]
+    ((path, noticed),) = [(each.path, each.noticed) for each in differences(REQUEST, real, answer(body, 400))]
+    assert (path, noticed) == ("status", True)
+
+
+def test_a_message_in_an_object_or_an_event_is_noticed_and_the_description_of_a_column_is_not():
+    assert [each.noticed for each in differences(REQUEST, answer({"message": "a"}), answer({"message": "b"}))] == [True]
+    event = [{"type": "ERROR", "object": {"message": "a"}}]
+    other = [{"type": "ERROR", "object": {"message": "b"}}]
+    assert [each.noticed for each in differences(REQUEST, answer(event), answer(other))] == [True]
+    column = {"columnDefinitions": [{"name": "A", "description": "a"}]}
+    plain = {"columnDefinitions": [{"name": "A", "description": ""}]}
+    assert [each.noticed for each in differences(REQUEST, answer(column), answer(plain))] == [False]
+    assert [
+        each.noticed for each in differences(REQUEST, answer([{"object": column}]), answer([{"object": plain}]))
+    ] == [False]
+
+
+def test_managers_are_compared_without_the_order_that_times_give_them_and_ports_in_a_table_are_words():
+    one, other = ({"manager": name, "operation": "Update", "time": "2026-11-23T08:00:00Z"} for name in "ab")
+    assert normalised({"managedFields": [one, other]}) == normalised({"managedFields": [other, one]})
+    assert normalised({"managedFields": "x"}) == {"managedFields": "x"}
+    assert normalised({"cells": ["80:31577/TCP,443/TCP", "7m"]}) == {"cells": ["80:<nodePort>/TCP,443/TCP", "<age>"]}
+
+
+def test_the_rules_of_a_user_have_no_order():
+    rules = [{"verbs": ["get", "list"]}, {"verbs": ["create"]}]
+    same = [{"verbs": ["create"]}, {"verbs": ["list", "get"]}]
+    reviews = [{"kind": "SelfSubjectRulesReview", "status": {"resourceRules": each}} for each in (rules, same)]
+    assert normalised(reviews[0]) == normalised(reviews[1])
+
+
+def test_conditions_that_both_servers_write_are_waited_for(monkeypatch):
+    monkeypatch.setattr(steadying, "SECONDS_BETWEEN_LOOKS", 0)
+
+    class Telling:
+        def __init__(self, *told):
+            self.told, self.held = list(told), {"/x/flowschemas/a": {}}
+
+        def get(self, path):
+            return self.told.pop(0) if len(self.told) > 1 else self.told[0]
+
+    missing = {"metadata": {"name": "a"}}
+    said = {**missing, "status": {"conditions": [{"type": "Dangling", "status": "False"}]}}
+    real, ours = Telling(missing, said), Telling(missing, missing, said)
+    agree(Request("POST", "/x/flowschemas", "x flowschemas", "create"), real, ours)
+    assert real.held == ours.held == {"/x/flowschemas/a": said}

@@ -13,12 +13,14 @@ import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError
 from aiohttp.http_writer import StreamWriter
 
 from lastcall.kube.apiserver.auth.pki import ClusterCA
 from lastcall.world.aiohttp_inside import server
 from lastcall.world.aiohttp_inside.bounded import BoundedServer
 from lastcall.world.aiohttp_inside.connector import DialledConnector, KeptConnections
+from lastcall.world.aiohttp_inside.methods import AnyMethodParser
 from lastcall.world.aiohttp_inside.runner import BoundedRunner
 from lastcall.world.aiohttp_inside.session import send_once
 
@@ -70,6 +72,37 @@ def test_whichever_module_comes_first_aiohttp_reads_no_authorities_of_the_machin
     environment = {**os.environ, "SSL_CERT_FILE": str(tmp_path / "ca.pem"), "SSL_CERT_DIR": os.devnull}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["True", "0", "1"]
+
+
+def read_by_a_server(*chunks: bytes) -> list[tuple[str, str]]:
+    """Return (method, path) of each request in `chunks`, as a connection of a server reads them."""
+    loop = asyncio.get_running_loop()
+    protocol = BoundedServer(None, most=1)().protocol
+    assert isinstance(protocol._parser, AnyMethodParser) and protocol._loop is loop
+    return [(message.method, message.path) for each in chunks for message, _ in protocol._parser.feed_data(each)[0]]
+
+
+async def test_a_method_that_no_rfc_knows_reaches_the_server() -> None:
+    head = b"Host: a\r\n\r\n"
+    assert read_by_a_server(b"FOO /x HTTP/1.1\r\n", head) == [("FOO", "/x")]
+    body = b"FOO /x HTTP/1.1\r\nContent-Length: 1\r\n" + head + b"b"
+    assert read_by_a_server(body + b"GET /y HTTP/1.1\r\n" + head, b"get /z HTTP/1.1\r\n" + head) == [
+        ("FOO", "/x"),
+        ("GET", "/y"),
+        ("get", "/z"),
+    ]
+
+
+@pytest.mark.parametrize("line", [b"F\x01O /x HTTP/1.1", b"FOO", b"FOO /x"])
+async def test_what_is_no_request_is_refused_as_before(line: bytes) -> None:
+    with pytest.raises(HttpProcessingError):
+        read_by_a_server(line + b"\r\nHost: a\r\n\r\n")
+
+
+async def test_what_follows_a_body_is_not_read_as_one_line_with_it() -> None:
+    head = b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n"
+    with pytest.raises(BadHttpMethod):
+        read_by_a_server(head, b"GET /aBAR HTTP/1.1\r\nHost: a\r\n\r\n")
 
 
 class Transport:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from lastcall.world.aiohttp_inside.methods import take_any_method
 from lastcall.world.aiohttp_inside.server import BaseRequest, Server
 
 FIRST_REQUEST_SECONDS = 32.0
@@ -16,6 +17,8 @@ IDLE_SECONDS = 90.0
 
 READ_BYTES = 64 << 10
 """Bytes that are read of a connection at once."""
+
+take_any_method()
 
 
 class ReadsInto(asyncio.BufferedProtocol):

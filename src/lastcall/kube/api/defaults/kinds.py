@@ -194,6 +194,9 @@ def _service(service: Object) -> None:
         spec["internalTrafficPolicy"] = "Cluster"
     if kind == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
+        for ingress in _items((service.get("status") or {}).get("loadBalancer") or {}, "ingress"):
+            if ingress.get("ip"):
+                ingress.setdefault("ipMode", "VIP")
     service.setdefault("status", {}).setdefault("loadBalancer", {})
 
 

@@ -115,7 +115,7 @@ def resource_claim(obj: Object, now: datetime) -> list[Any]:
 def resource_slice(obj: Object, now: datetime) -> list[Any]:
     spec = _spec(obj)
     pool = (spec.get("pool") or {}).get("name", "")
-    return [name_of(obj), spec.get("nodeName") or UNSET, spec.get("driver", ""), pool, age(obj, now)]
+    return [name_of(obj), spec.get("nodeName", UNSET), spec.get("driver", ""), pool, age(obj, now)]
 
 
 def component_status(obj: Object, now: datetime) -> list[Any]:

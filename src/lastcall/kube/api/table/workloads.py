@@ -293,7 +293,7 @@ def persistent_volume_claim(obj: Object, now: datetime) -> list[Any]:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     phase = "Terminating" if obj["metadata"].get("deletionTimestamp") else status.get("phase", "")
     volume = spec.get("volumeName", "")
-    capacity = (status.get("capacity") or {}).get("storage", "") if volume else ""
+    capacity = (status.get("capacity") or {}).get("storage", "0") if volume else ""
     modes = _access_modes(status.get("accessModes")) if volume else ""
     shown = [phase, volume, capacity, modes, spec.get("storageClassName") or "", UNSET]
     return [name_of(obj), *shown, age(obj, now), spec.get("volumeMode") or UNSET]

@@ -6,7 +6,7 @@ Sources: pkg/apis/apps/validation/validation.go (ValidateDeploymentStatus and it
 
 from collections.abc import Sequence
 
-from lastcall.kube.api.field import FieldError, each, forbidden, invalid, not_supported
+from lastcall.kube.api.field import FieldError, each, forbidden, invalid, not_supported, required
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.names import is_dns1123_subdomain, is_ip, is_strict_ip
 from lastcall.kube.api.validators.common import non_negative
@@ -78,7 +78,9 @@ def service_status(new: Object, old: Object) -> list[FieldError]:
     for index, ingress in enumerate(ingresses):
         address, mode, at = ingress.get("ip") or "", ingress.get("ipMode"), f"{path}[{index}]"
         errors += each(f"{at}.ip", address, is_strict_ip(address)) if address else []
-        if mode is not None and not address:
+        if address and mode is None:
+            errors.append(required(f"{at}.ipMode", "must be specified when `ip` is set"))
+        elif mode is not None and not address:
             errors.append(forbidden(f"{at}.ipMode", "may not be specified when `ip` is not set"))
         elif mode is not None and mode not in ("Proxy", "VIP"):
             errors.append(not_supported(f"{at}.ipMode", mode, ("Proxy", "VIP")))

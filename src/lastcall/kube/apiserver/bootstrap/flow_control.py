@@ -127,4 +127,7 @@ class FlowControl:
             "metadata": {"name": name},
             "status": {"conditions": [condition]},
         }
-        await self._consumer.patch(FLOWSCHEMAS, name, applied, content_type=APPLY_PATCH, subresource="status")
+        # It takes the condition over from whoever has written it (apf_controller.go:syncOne).
+        await self._consumer.patch(
+            FLOWSCHEMAS, name, applied, content_type=APPLY_PATCH, subresource="status", field_manager=CONSUMER
+        )

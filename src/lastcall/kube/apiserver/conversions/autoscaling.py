@@ -25,6 +25,8 @@ _ANNOTATIONS = (METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR)
 _BEHAVIOR_TYPE = "autoscaling.v2.HorizontalPodAutoscalerBehavior"
 """Whose annotation has the names of the internal type."""
 _SPEC = ("scaleTargetRef", "minReplicas", "maxReplicas")
+_CONDITION = ("type", "status", "lastTransitionTime", "reason", "message")
+"""In the order of Go's struct: the annotation is text."""
 _STATUS = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas")
 
 
@@ -43,7 +45,7 @@ def to_v1(autoscaler: Object) -> Object:
     moved = {
         METRICS: [older.of_spec(each) for each in metrics if _cpu_utilization(each, "target") is None],
         CURRENT_METRICS: [older.of_status(each) for each in measured],
-        CONDITIONS: status.get("conditions"),
+        CONDITIONS: [_only(each, _CONDITION) for each in status.get("conditions") or ()],
         BEHAVIOR: as_internal(_BEHAVIOR_TYPE, spec.get("behavior")),
     }
     meta = _annotated(autoscaler["metadata"], {key: value for key, value in moved.items() if value})

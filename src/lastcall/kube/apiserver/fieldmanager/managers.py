@@ -76,7 +76,7 @@ def sent(new: Object, old: Sequence[Entry], *, subresource: bool) -> list[Entry]
 def decoded(entries: Any) -> list[Entry] | None:
     """The entries of a client, None when one of them is not an entry.
 
-    Of several of the same manager at the same time the last one counts; those of nothing do not.
+    Of several of the same manager the last one counts, whenever it was; those of nothing do not.
     """
     found = [entry for entry in entries if isinstance(entry, Mapping)]
     good = all(
@@ -88,12 +88,17 @@ def decoded(entries: Any) -> list[Entry] | None:
     )
     if not good:
         return None
-    kept = {tuple(entry.get(key) for key in _IDENTITY): entry for entry in found}
+    kept = {identity(entry): entry for entry in found}
     return [dict(entry) for entry in kept.values() if entry.get("fieldsV1")]
 
 
-_IDENTITY = ("manager", "operation", "apiVersion", "subresource", "time")
-"""(managedfields.go:BuildManagerIdentifier)"""
+def identity(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What makes an entry that of another manager: not its time, of Apply not its version.
+
+    (managedfields.go:BuildManagerIdentifier)
+    """
+    version = "" if entry.get("operation") == APPLY else entry.get("apiVersion")
+    return entry.get("manager"), entry.get("operation"), version, entry.get("subresource")
 
 
 def ordered(entries: Iterable[Entry]) -> list[Entry]:

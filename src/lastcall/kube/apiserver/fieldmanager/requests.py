@@ -16,7 +16,7 @@ from lastcall.kube.apiserver.conversions.scale import SCALES, scale_of
 from lastcall.kube.apiserver.conversions.table import in_version
 from lastcall.kube.apiserver.fieldmanager.fields import path_text
 from lastcall.kube.apiserver.fieldmanager.manager import Conflicts, Scope, applied, updated
-from lastcall.kube.apiserver.fieldmanager.managers import APPLY, Entry, sent, shown
+from lastcall.kube.apiserver.fieldmanager.managers import Entry, identity, sent, shown
 from lastcall.kube.apiserver.fieldmanager.reset_fields import reset_fields
 from lastcall.kube.apiserver.fieldmanager.resource_types import KNOWN_TYPES, type_of
 from lastcall.kube.apiserver.fieldmanager.scale import entries_of_parent, entries_of_scale
@@ -215,14 +215,8 @@ def _entries(obj: Object) -> list[Entry]:
         return entries
     if len({(each.get("manager"), each.get("subresource")) for each in entries}) == len(entries):
         return entries
-    found = {_identity(each): each for each in entries}
+    found = {identity(each): each for each in entries}
     return entries if len(found) == len(entries) else list(found.values())
-
-
-def _identity(entry: Entry) -> tuple[Any, ...]:
-    """(managedfields.go:BuildManagerIdentifier)"""
-    version = "" if entry.get("operation") == APPLY else entry.get("apiVersion")
-    return entry.get("manager"), entry.get("operation"), version, entry.get("subresource")
 
 
 def _untyped(resource: Resource) -> Object:

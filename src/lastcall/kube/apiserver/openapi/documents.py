@@ -27,6 +27,10 @@ from lastcall.world.clock import Clock
 
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 PROTOBUF_NAMES = (V2_PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+V3_PROTOBUF_NAMES = (
+    "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+    "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+)
 JSON = "application/json"
 
 STEPS_AT_ONCE = 8
@@ -140,9 +144,18 @@ def _hash(body: bytes) -> str:
     return hashlib.sha512(body).hexdigest().upper()
 
 
-def _negotiate(accept: str) -> str | None:
+def speaks_json(accept: str) -> bool:
+    """Whether a document of v3 can go out: it is JSON, also for a client that wants protobuf."""
+    return any(name in (JSON, "*/*", "application/*", *V3_PROTOBUF_NAMES) for name in _names(accept))
+
+
+def _names(accept: str) -> Iterator[str]:
     for clause in accept.split(",") if accept.strip() else ["*/*"]:
-        name = clause.partition(";")[0].strip().lower()
+        yield clause.partition(";")[0].strip().lower()
+
+
+def _negotiate(accept: str) -> str | None:
+    for name in _names(accept):
         if name in PROTOBUF_NAMES:
             return V2_PROTOBUF
         if name in (JSON, "*/*", "application/*"):

@@ -15,6 +15,9 @@ from lastcall.kube.apiserver.wire.negotiation import INDENTED, JSON, PLAIN, nego
 from lastcall.kube.apiserver.wire.requests import pretty
 from lastcall.world.aiohttp_inside import server as web
 
+ANY_METHOD = ("/", "/apis")
+"""Paths with no router of methods before them (kube-aggregator apiserver.go, apiserver pkg/server/routes/index.go)."""
+
 
 class Documents:
     """`answer` serves a path that is not of objects."""
@@ -44,7 +47,7 @@ class Documents:
             if group and self._catalog.discovery.has_group(group):
                 raise resource_not_found()
             return web.Response(status=404, text="404 page not found\n")
-        if request.method != "GET":
+        if request.method != "GET" and path not in ANY_METHOD:
             raise method_not_allowed()
         media_type = negotiate(accept, list_=False, table=False)
         if path == "/version":

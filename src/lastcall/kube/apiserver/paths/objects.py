@@ -46,7 +46,7 @@ from lastcall.kube.apiserver.subresources.posts import TOKEN_REQUESTS
 from lastcall.kube.apiserver.user_limits import SMALL_BYTES, WAIT_SECONDS, Shares
 from lastcall.kube.apiserver.wire.bodies import Turns
 from lastcall.kube.apiserver.wire.context import RequestContext
-from lastcall.kube.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, not_acceptable
+from lastcall.kube.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, check_accept_of_log, not_acceptable
 from lastcall.kube.apiserver.wire.options import parse_list_options
 from lastcall.kube.apiserver.wire.requests import (
     Bodies,
@@ -322,6 +322,7 @@ class Objects:
 
     async def _log_of(self, scope: RequestScope) -> web.StreamResponse:
         request, info = scope.request, scope.info
+        check_accept_of_log(request.headers.get("Accept", ""))
         chunks = await self._operations.log(info.namespace, info.name, request.query)
         if chunks is None:
             return web.Response(status=204, headers=self._responses.headers(request))

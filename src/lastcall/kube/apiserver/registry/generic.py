@@ -275,15 +275,13 @@ class GenericStore(StoredKind):
                 if not isinstance(error, StoreConflict):
                     raise
                 entry = error.current
-        if (
-            self.unreadable(namespace, name)
-            or change.create is None
-            or not self.strategy.allow_create_on_update
-            or subresource
-        ):
+        by_status = bool(subresource) and self.strategy.status_may_create and bool(change.uid)
+        allowed = self.strategy.allow_create_on_update and not self.unreadable(namespace, name)
+        if not allowed or ((change.create is None or subresource) and not by_status):
             raise self.missing(context.requested, namespace, name)
         if change.uid:
             raise self._uid_conflict(context, key, change.uid, {"metadata": {}})
+        assert change.create is not None
         objectmeta.check_version_of_missing(change.create["metadata"].pop("resourceVersion", None))
         return await self.create(context, change.create, namespace, track=change.track, named=name)
 
@@ -345,7 +343,7 @@ class GenericStore(StoredKind):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     async def _validate_changed(self, a: Attributes, disabled: list[FieldError]) -> Object:
-        """Check an update; the answer is `a.new` as it was sent, empty lists and maps included. Raises StatusError."""
+        """Check an update; the answer is `a.new` as its kind compares it with `a.old`. Raises StatusError."""
         context, new, old = a.context, a.new, a.stored
         known_as, expressions = self.known_as(context.requested), self.shared.expressions
         errors = validate_update(known_as, new, old, a.subresource, expressions=expressions)
@@ -361,7 +359,7 @@ class GenericStore(StoredKind):
             of_sent = validate_update(known_as, sent, old, a.subresource, expressions=expressions)
             errors = with_empty_in_templates(with_sent_values(errors, of_sent), of_sent)
         self._raise_invalid(new, errors)
-        return sent
+        return sent if self.strategy.counts_empty else new
 
     def _check_version(self, context: RequestContext, new: Object, old: Object, name: str) -> None:
         """Raise the StatusError of an update that is of another version than what is stored."""

@@ -36,6 +36,8 @@ class Strategy:
     """The rules of one kind. Objects given to `prepare_…` are the caller's own and may be changed; `old` may not."""
 
     allow_create_on_update: ClassVar[bool] = False
+    status_may_create: ClassVar[bool] = False
+    """Whether a write to the status of an object that is not there is about a new one: its store creates, too."""
     allow_unconditional_update: ClassVar[bool] = True
     returns_deleted_object: ClassVar[bool] = False
     tracks_generation: ClassVar[bool] = False

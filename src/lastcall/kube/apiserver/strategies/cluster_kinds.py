@@ -155,23 +155,25 @@ class DeviceGenerationStrategy(DevicesStrategy, GenerationStrategy):
 
 
 class SliceStrategy(DeviceGenerationStrategy):
-    """pkg/registry/resource/resourceslice: lists as attributes are dropped, their gate is off."""
+    """pkg/registry/resource/resourceslice: lists as attributes and mappings are dropped, their gates are off."""
 
     def prepare_for_create(self, obj: Object) -> None:
         super().prepare_for_create(obj)
-        self._drop_lists(obj)
+        self._drop_disabled(obj)
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         super().prepare_for_update(new, old, subresource)
-        if self._drop_lists(new):
+        if self._drop_disabled(new):
             # The generation counts what was sent.
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     @staticmethod
-    def _drop_lists(resource_slice: Object) -> bool:
-        dropped = [
+    def _drop_disabled(resource_slice: Object) -> bool:
+        devices = (resource_slice.get("spec") or {}).get("devices") or ()
+        dropped = [device.pop("nodeAllocatableResourceMappings", None) for device in devices]
+        dropped += [
             attribute.pop(key, None)
-            for device in (resource_slice.get("spec") or {}).get("devices") or ()
+            for device in devices
             for attribute in (device.get("attributes") or {}).values()
             for key in ("bools", "ints", "strings", "versions")
         ]

@@ -33,6 +33,7 @@ def needs_health_check_node_port(spec: Object) -> bool:
 class ServiceStrategy(Strategy):
     returns_deleted_object = True
     allow_create_on_update = True
+    status_may_create = True
 
     def __init__(self, resource: Resource, cluster_ips: AddressAllocator, node_ports: PortAllocator) -> None:
         super().__init__(resource)

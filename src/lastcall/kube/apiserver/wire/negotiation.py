@@ -16,6 +16,7 @@ from lastcall.kube.api.resources import Resource
 
 JSON = "application/json"
 YAML = "application/yaml"
+TEXT = "text/plain"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 SUPPORTED = (JSON, YAML)
 BODIES = (JSON, YAML, PROTOBUF)
@@ -119,15 +120,30 @@ def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
     return [(name, parameters) for quality, name, parameters in clauses if quality > 0]
 
 
-def not_acceptable(known_media_type: bool, *, list_: bool = False, stream: bool = False) -> StatusError:
+def check_accept_of_log(accept: str) -> None:
+    """Raises the 406 StatusError of a log: its route offers text as well, but errors and what asks for forms do not.
+
+    (apiserver pkg/endpoints/installer.go: StorageMetadata.ProducesMIMETypes)
+    """
+    if accept.strip() and not {"*/*", TEXT, *BODIES} & {name for name, _ in _clauses(accept)}:
+        raise not_acceptable(False, text=True)
+    try:
+        negotiate(accept, list_=False, rows=False)
+    except StatusError:
+        raise not_acceptable(True) from None
+
+
+def not_acceptable(
+    known_media_type: bool, *, list_: bool = False, stream: bool = False, text: bool = False
+) -> StatusError:
     """406, in one of the two wordings: the form is not served, or the media type is unknown.
 
-    `list_`: a watch could have been asked of the same URL. `stream`: it was.
+    `list_`: a watch could have been asked of the same URL. `stream`: it was. `text`: of a log.
     """
     if known_media_type:
         message = f"only the following media types are accepted: {', '.join(STREAMS if stream else BODIES)}"
     else:
-        offered = ", ".join((*BODIES, *STREAMS) if list_ else BODIES)
+        offered = ", ".join((*((TEXT,) if text else ()), *BODIES, *(STREAMS if list_ else ())))
         message = f"406: Not Acceptable\n\nAvailable representations: {offered}"
     return status_failure(406, "NotAcceptable", message, None if known_media_type else {})
 
