@@ -9,6 +9,7 @@ from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, r
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.resources import PODS
 from lastcall.kube.cri.simulated_program import ExecResult, Program
+from lastcall.kube.node.eviction.decide import ContainerUsage, FileUsage, PodUsage
 from lastcall.kube.node.shutdown.decide import ShutdownGracePeriod, ShutdownNotSupported, grace_periods
 from lastcall.kube.node.versions import VERSIONS, behaviour_at, behaviour_of
 from lastcall.records import kinds
@@ -36,7 +37,7 @@ HANGS = pod_manifest(terminationGracePeriodSeconds=G, containers=[container(**pr
 
 
 @pytest.mark.rule("node-semantics 24/hook-budget")
-@pytest.mark.parametrize(("version", "most"), [("1.23", 2 * G), ("1.27", 2 * G), ("1.36", G + 2)])
+@pytest.mark.parametrize(("version", "most"), [("1.23", 2 * G), ("1.27", 2 * G), ("1.36", G + 2), ("1.37", G + 2)])
 def test_a_hook_that_hangs_and_a_signal_that_is_ignored_cost_at_most(version: str, most: int) -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(HANGS)
@@ -48,7 +49,7 @@ def test_a_hook_that_hangs_and_a_signal_that_is_ignored_cost_at_most(version: st
 
 
 @pytest.mark.rule("node-semantics 24/floor")
-@pytest.mark.parametrize(("version", "kill"), [("1.23", 2), ("1.27", 2), ("1.36", 3)])
+@pytest.mark.parametrize(("version", "kill"), [("1.23", 2), ("1.27", 2), ("1.36", 3), ("1.37", 3)])
 def test_a_second_of_grace_becomes_two_after_the_hook_unless_it_is_an_override(version: str, kill: int) -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(HANGS)
@@ -127,7 +128,7 @@ def test_the_sleep_hook_is_no_handler_before_1_30(version: str) -> None:
     manifest = pod_manifest(containers=[container(**pre_stop(sleep=3))])
 
     async def scenario(cluster: VirtualCluster) -> None:
-        if version != "1.36":
+        if behaviour_at(version).minor < 30:
             with pytest.raises(StatusError) as refused:
                 await cluster.create(manifest)
             assert "spec.containers[0].lifecycle.preStop: Required value: must specify a handler type" in str(
@@ -140,7 +141,29 @@ def test_the_sleep_hook_is_no_handler_before_1_30(version: str) -> None:
         await cluster.wait_gone()
 
     cluster = in_version(version, scenario, Program())
-    assert cluster.signals() == ([(near(3), "SIGTERM")] if version == "1.36" else [])
+    assert cluster.signals() == ([(near(3), "SIGTERM")] if behaviour_at(version).sleep_hook else [])
+
+
+@pytest.mark.parametrize(("version", "evicted"), [("1.36", False), ("1.37", True)])
+def test_since_1_37_a_sidecar_above_its_storage_limit_evicts_its_pod(version: str, evicted: bool) -> None:
+    """(kubernetes#138462) Before, only the limits of the other containers and of all together counted."""
+    stats = Stats()
+    limits = {size: {"limits": {"ephemeral-storage": size}} for size in ("1Mi", "9Mi")}
+    sidecar = container("s", restartPolicy="Always", resources=limits["1Mi"])
+    manifest = pod_manifest(initContainers=[sidecar], containers=[container(resources=limits["9Mi"])])
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(manifest)
+        await cluster.wait_ready()
+        stats.pods["p"] = PodUsage({"s": ContainerUsage(MI, 1, FileUsage(2 * MI, 1), FileUsage(0, 0))}, {})
+        await cluster.sleep(60)
+
+    cluster = run_cluster(scenario, {"": IGNORES}, kubernetes_version=version, kubelet={"stats": stats})
+    if not evicted:
+        assert ended_as(cluster)[0] == "Running"
+        return
+    assert ended_as(cluster)[:2] == ("Failed", "Evicted")
+    assert 'Container s exceeded its local ephemeral storage limit "1Mi"' in str(ended_as(cluster)[2])
 
 
 # -- status -----------------------------------------------------------------------------------------------------------
@@ -174,7 +197,9 @@ def test_the_condition_of_the_sandbox_is_written_since_1_29(version: str) -> Non
         await cluster.wait_ready()
 
     cluster = in_version(version, scenario, Program())
-    assert cluster.condition("p", "PodReadyToStartContainers") == ("True" if version == "1.36" else None)
+    assert cluster.condition("p", "PodReadyToStartContainers") == (
+        "True" if behaviour_at(version).sandbox_condition else None
+    )
 
 
 # -- node and runtime -------------------------------------------------------------------------------------------------

@@ -338,6 +338,7 @@ EXAMPLES: dict[str, Example] = {
         ),
     ),
     "nodeUnreachable": Example(lambda tape: stories.lost(tape, seen=False), (lambda tape: tape.observed(30),)),
+    "nodeLifecycle": Example(stories.drained, (edit(k.NODE_STATE_SEEN, lifecycle=[]),)),
     "sidecarHoldsJob": Example(
         lambda tape: stories.job(tape, "Job", 0), (edit(k.PROCESS_EXITED, exitCode=1),), container="work"
     ),

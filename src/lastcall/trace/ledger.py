@@ -32,9 +32,21 @@ MOST_STATES = 4
 _TAINTS = ("NoExecute", "NoSchedule")
 
 
+LIFECYCLE = (
+    "DrainInProgress",
+    "Drained",
+    "MaintenancePlanned",
+    "MaintenanceInProgress",
+    "GracefulNodeShutdownInProgress",
+)
+"""Conditions of a node that administrators and their tools set. Kubernetes 1.37 gave them these names and acts on none
+of them (KEP-5683, kubernetes#139993)."""
+
+
 class Node(NamedTuple):
     ready: bool | None
     taints: tuple[str, ...]
+    lifecycle: tuple[str, ...] = ()
 
 
 class ClusterState:
@@ -227,7 +239,12 @@ class ClusterState:
             for each in (obj.get("spec") or {}).get("taints") or ()
             if each.get("effect") in _TAINTS
         )
-        new = Node({"True": True, "False": False}.get(str(ready)), taints)
+        lifecycle = tuple(
+            f"{each['type']} ({each['reason']})" if each.get("reason") else str(each["type"])
+            for each in conditions
+            if each.get("type") in LIFECYCLE and each.get("status") == "True"
+        )
+        new = Node({"True": True, "False": False}.get(str(ready)), taints, lifecycle)
         states, evicting = self._evicting.setdefault(name, []), no_execute_taints(obj)
         if not states or states[-1][1] != evicting:
             states.append((now.at_ns, evicting))
@@ -247,6 +264,8 @@ class ClusterState:
             "gone": node is None,
             "taints": list(node.taints) if node else [],
         }
+        if node is not None and node.lifecycle:
+            facts["lifecycle"] = list(node.lifecycle)
         return draft(kinds.NODE_STATE_SEEN, facts, "client")
 
     def taints(self, name: str, from_ns: int, to_ns: int) -> list[Sequence[AnyObject]]:

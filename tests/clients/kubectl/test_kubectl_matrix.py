@@ -1,4 +1,4 @@
-"""kubectl's verbs, each with the kubectl on PATH and with Debian's 1.20, against a whole cluster on the real kernel.
+"""kubectl's verbs, each with the kubectl on PATH, 1.20, 1.36 and 1.37, against a whole cluster on the real kernel.
 
 Output is held against what a real Kubernetes 1.36.2 answered where it depends on neither time nor names.
 """
@@ -13,10 +13,10 @@ import threading
 import time
 
 import pytest
-from kubectls import Kubectl
+from kubectls import EVERY, Kubectl
 from waiting import eventually
 
-pytestmark = pytest.mark.real_kernel
+pytestmark = [pytest.mark.real_kernel, pytest.mark.parametrize("admin", EVERY, indirect=True, scope="module")]
 
 WEB = """\
 apiVersion: v1

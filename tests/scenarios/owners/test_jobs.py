@@ -259,6 +259,20 @@ def test_while_a_replacement_backs_off_and_another_pod_is_ready_the_status_stays
     run_cluster(scenario, one_fails_one_serves())
 
 
+def test_since_1_37_a_failure_is_counted_while_its_replacement_backs_off():
+    """(kubernetes#139457)"""
+
+    async def scenario(cluster):
+        await cluster.create(job(completions=2, parallelism=2, completionMode="Indexed", backoffLimit=3))
+        await until_counts(cluster, active=2, ready=2)
+        await cluster.wait_until_async(lambda: any_failed(cluster))
+        await cluster.sleep(5)
+        found = await status(cluster)
+        assert (found["active"], found["ready"], found.get("failed", 0)) == (1, 1, 1)
+
+    run_cluster(scenario, one_fails_one_serves(), kubernetes_version="1.37")
+
+
 async def any_failed(cluster):
     return any(pod["status"].get("phase") == "Failed" for pod in await pods(cluster))
 

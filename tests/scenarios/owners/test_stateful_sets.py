@@ -247,3 +247,63 @@ def test_a_set_that_wants_more_pods_than_there_can_be_costs_no_more_than_those_t
         await cluster.wait_until(lambda: not cluster.last_of_each_pod())
 
     run_cluster(scenario, DRAINS)
+
+
+async def rolled_out(cluster: VirtualCluster, version: str = "2") -> list[str]:
+    """What happened to the Pods after the set of three got another template."""
+    await cluster.wait_until_async(lambda: settled(cluster))
+    before = len(happened(cluster))
+    template_ = {"metadata": {"annotations": {"version": version}}}
+    await cluster.patch("statefulset/web", {"spec": {"template": template_}})
+    await cluster.wait_until_async(lambda: settled(cluster))
+    return happened(cluster)[before:]
+
+
+@pytest.mark.parametrize(
+    ("version", "begins"),
+    [("1.36", ["-web-2", "xweb-2", "+web-2"]), ("1.37", ["-web-2", "-web-1"])],
+)
+def test_max_unavailable_is_of_1_37_by_default(version, begins):
+    """(kubernetes#139466)"""
+    update = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+
+    async def scenario(cluster):
+        await cluster.create(stateful(replicas=3, updateStrategy=update))
+        done = await rolled_out(cluster)
+        assert done[: len(begins)] == begins
+        owner = await cluster.client.get(STATEFULSETS, "web", "default")
+        kept = owner["spec"]["updateStrategy"]["rollingUpdate"].get("maxUnavailable")
+        assert kept == (2 if version == "1.37" else None)
+
+    run_cluster(scenario, DRAINS, kubernetes_version=version)
+
+
+def test_a_set_with_recreate_ends_all_its_pods_before_it_makes_the_first():
+    """(KEP-3541, behind the gate StatefulSetRecreateStrategy of 1.37)"""
+
+    async def scenario(cluster):
+        await cluster.create(stateful(replicas=3, updateStrategy={"type": "Recreate"}))
+        done = await rolled_out(cluster)
+        assert sorted(done[:3]) == ["-web-0", "-web-1", "-web-2"]
+        assert sorted(done[3:6]) == ["xweb-0", "xweb-1", "xweb-2"]
+        assert done[6:] == ["+web-0", "+web-1", "+web-2"]
+
+    gates = {"StatefulSetRecreateStrategy": True}
+    run_cluster(scenario, DRAINS, kubernetes_version="1.37", feature_gates=gates)
+
+
+@pytest.mark.parametrize(("version", "becomes_current"), [("1.36", False), ("1.37", True)])
+def test_a_set_whose_pods_users_delete_gets_its_current_revision_since_1_37(version, becomes_current):
+    """(kubernetes#136833)"""
+
+    async def scenario(cluster):
+        await cluster.create(stateful(replicas=1, updateStrategy={"type": "OnDelete"}))
+        await cluster.wait_until_async(lambda: settled(cluster))
+        await cluster.patch("statefulset/web", {"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}})
+        await cluster.delete("pod/web-0")
+        await cluster.wait_until_async(lambda: settled(cluster))
+        await cluster.sleep(5)
+        status = (await cluster.client.get(STATEFULSETS, "web", "default"))["status"]
+        assert (status["currentRevision"] == status["updateRevision"]) is becomes_current
+
+    run_cluster(scenario, DRAINS, kubernetes_version=version)

@@ -11,7 +11,7 @@ LOADED = {
     "lastcall.cli.run.command": 66,
     "lastcall.cli.run.experiment, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 291,
     "lastcall.cli.trace.command, lastcall.cli.trace.session": 177,
-    "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 158,
+    "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 160,
 }
 """What is imported → how many modules of lastcall that loads. Lower a figure when it falls; raise it with a reason."""
 

@@ -116,7 +116,7 @@ def test_when_no_version_has_anything_to_tell_the_first_error_is_the_command_s(p
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--kubernetes-version", "1.23,1.99"], "'1.99' is not one of '1.23', '1.27', '1.36'"),
+        (["--kubernetes-version", "1.23,1.99"], "'1.99' is not one of '1.23', '1.27', '1.36', '1.37'"),
         (["--kubernetes-version", "1.23,1.36", "--keep"], "--keep keeps one cluster running"),
     ],
 )

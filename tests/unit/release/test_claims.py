@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cli.options import KUBERNETES_VERSIONS
+from lastcall.cli.options import DEFAULT_KUBERNETES_VERSION, KUBERNETES_VERSIONS
+from lastcall.kube.api.features.releases import DEFAULT_VERSION, RELEASES
 from lastcall.kube.cluster import MOST_NODES
+from lastcall.kube.node.versions import VERSIONS, behaviour_of
 
 ROOT = Path(__file__).parents[3]
 GUIDES = sorted(path for folder in ("", "docs", "examples") for path in (ROOT / folder).glob("*.md"))
@@ -49,6 +51,11 @@ def test_the_comparison_has_the_last_result_of_the_conformance_suite() -> None:
 def test_the_comparison_names_the_versions_that_the_option_takes() -> None:
     (row,) = [line for line in (ROOT / "docs/comparison.md").read_text().splitlines() if "| Kubernetes is |" in line]
     assert set(re.findall(r"\b1\.\d\d\b", row)) == set(KUBERNETES_VERSIONS)
+
+
+def test_the_options_have_the_versions_and_the_default_of_the_rules() -> None:
+    assert (DEFAULT_VERSION, tuple(RELEASES)) == (DEFAULT_KUBERNETES_VERSION, KUBERNETES_VERSIONS)
+    assert behaviour_of(DEFAULT_VERSION).version == DEFAULT_VERSION and tuple(RELEASES) == VERSIONS
 
 
 def test_clusters_names_the_most_nodes() -> None:

@@ -208,6 +208,23 @@ def test_nodes_are_told_when_something_about_them_changed() -> None:
     assert lost.facts["gone"] is True
 
 
+def test_lifecycle_conditions_of_a_node_are_told_while_they_are_true() -> None:
+    """(KEP-5683; the names are those of Kubernetes 1.37)"""
+
+    def node(**conditions: str) -> dict[str, Any]:
+        told = [{"type": type_, "status": status, "reason": "Planned"} for type_, status in conditions.items()]
+        ready = {"type": "Ready", "status": "True"}
+        return {"metadata": {"name": "n1"}, "spec": {}, "status": {"conditions": [ready, *told]}}
+
+    made = cluster()
+    assert made.node(node(), at(1), gone=False)
+    state = made.node_state("n1")
+    assert state is not None and "lifecycle" not in state.facts
+    assert made.node(node(DrainInProgress="True", Drained="False", Fancy="True"), at(2), gone=False)
+    state = made.node_state("n1")
+    assert state is not None and state.facts["lifecycle"] == ["DrainInProgress (Planned)"]
+
+
 def test_the_taints_of_a_node_are_those_that_it_had_at_the_time() -> None:
     made = cluster()
     a, b, other = (

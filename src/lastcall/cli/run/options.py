@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lastcall.cli.options import KUBERNETES_VERSIONS, Seconds, Whole, state_size_option, timeout_option
+from lastcall.cli.options import (
+    DEFAULT_KUBERNETES_VERSION,
+    KUBERNETES_VERSIONS,
+    Seconds,
+    Whole,
+    state_size_option,
+    timeout_option,
+)
 from lastcall.cli.output import checked_output, output_options
 from lastcall.cli.page_options import asked_page, page_options
 from lastcall.cli.requests import asked_requests
@@ -261,7 +268,7 @@ _OPTIONS = [
         "--kubernetes-version",
         metavar="|".join(KUBERNETES_VERSIONS) + "[,…]",
         callback=checked_versions,
-        default="1.36",
+        default=DEFAULT_KUBERNETES_VERSION,
         show_default=True,
         help="Kubernetes version to emulate. With several (1.23,1.36) the Pods run under one version after "
         "the other, and the report shows them side by side with what differs.",

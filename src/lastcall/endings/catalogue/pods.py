@@ -164,6 +164,13 @@ PODS: Mapping[str, Cause] = {
             "this priority, where the machine's notice allows it; else an end of the application within $given s.",
         },
     ),
+    "nodeLifecycle": Cause(
+        title="The Pod's node was being drained, was in maintenance or was shutting down, by its own conditions.",
+        texts={
+            "": "Node $node reported $conditions while the Pod ended. Administrators and their tools set these "
+            "conditions; Kubernetes itself acts on none of them.",
+        },
+    ),
     "nodeUnreachable": Cause(
         title="The Pod's node does not answer: its object stays Terminating, and it is not known whether it still "
         "runs.",

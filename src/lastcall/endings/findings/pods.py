@@ -89,6 +89,16 @@ def _last_exit(ending: Ending) -> float:
     return max((c.exit.at for c in ending.containers if c.exit.at is not None), default=0.0)
 
 
+def _lifecycle(ending: Ending) -> tuple[str, tuple[str, ...]]:
+    """The node and its lifecycle conditions at the DELETE, as they were first seen; ("", ()) for none."""
+    states = (e.facts_as(kinds.NODE_STATE_SEEN) for e in ending.entries if e.record.kind == kinds.NODE_STATE_SEEN)
+    first = next((state for state in states if state.get("lifecycle")), None)
+    return (str(first.get("node") or ""), tuple(first["lifecycle"])) if first is not None else ("", ())
+
+
+_LIFECYCLE: Fact[PodSubject] = Fact(
+    "what its node reports", lambda s: bool(_lifecycle(s.ending)[1]), (kinds.NODE_STATE_SEEN,)
+)
 _SHORTER: Fact[PodSubject] = Fact(
     "what the node gave it",
     lambda s: _short_on_shutdown(s.ending) is not None,
@@ -138,6 +148,13 @@ def _node_shutdown(s: PodSubject) -> Finding:
     return Finding("nodeShutdown", "problem", text, advice=fix("nodeShutdown", given=given, wanted=wanted))
 
 
+def _node_lifecycle(s: PodSubject) -> Finding:
+    """Who set the conditions is not known: an administrator, or a tool of theirs."""
+    node, conditions = _lifecycle(s.ending)
+    text = said("nodeLifecycle", node=node, conditions=", ".join(conditions))
+    return Finding("nodeLifecycle", "info", text)
+
+
 def _node_unreachable(s: PodSubject) -> Finding:
     by, pod = s.ending.decided_by, s.ending.pod
     node = pod.node or tell("that it runs on")
@@ -166,6 +183,7 @@ ROWS = (
     Row("nodePressure", (_decided("nodePressure", "localStorage"),), _node_pressure),
     Row("nodeShutdown", (_decided("nodeShutdown"), _SHORTER), _node_shutdown),
     Row("nodeUnreachable", (_UNSEEN,), _node_unreachable),
+    Row("nodeLifecycle", (_LIFECYCLE,), _node_lifecycle),
     Row("sidecarHoldsJob", (_JOB,), _sidecar_holds_job),
     Row("goneBeforeContainers", (_GONE_FIRST,), _gone_first),
 )

@@ -39,7 +39,7 @@ class Document:
 
     schema: Literal["lastcall/ending/v1"]
     lastcall_version: str
-    kubernetes_version: str = field(metadata=key(schema={"enum": ["1.23", "1.27", "1.36"]}))
+    kubernetes_version: str = field(metadata=key(schema={"enum": ["1.23", "1.27", "1.36", "1.37"]}))
     exit_status: int = field(metadata=key(schema={"enum": [0, 1, 3, 4]}))
     error: str = field(metadata=key(null=True))
     not_ready: tuple[UnreadyCause, ...] | None = field(metadata=key(optional=True))

@@ -6,6 +6,7 @@ from .errors import StatusError as StatusError
 from .errors import is_already_exists as is_already_exists
 from .errors import is_conflict as is_conflict
 from .errors import is_not_found as is_not_found
+from .features.allowed_values import without_allowed as without_allowed
 from .features.disabled_fields import drop_disabled_fields as drop_disabled_fields
 from .features.disabled_fields import dropped_fields as dropped_fields
 from .features.gates import FeatureGateError as FeatureGateError

@@ -247,9 +247,13 @@ CONVERTED: tuple[Resource, ...] = (EVENTS_V1, HORIZONTALPODAUTOSCALERS_V1)
 
 NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", False)
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", True)
+NODE_METRICS_V1 = Resource("metrics.k8s.io", "v1", "nodes", "NodeMetrics", False)
+POD_METRICS_V1 = Resource("metrics.k8s.io", "v1", "pods", "PodMetrics", True)
 METRICS: tuple[Resource, ...] = (NODE_METRICS, POD_METRICS)
+METRICS_V1: tuple[Resource, ...] = (NODE_METRICS_V1, POD_METRICS_V1)
+"""The same without a change, served beside them since 1.37 (KEP-5207, kubernetes#139223)."""
 COMPONENTSTATUSES = Resource("", "v1", "componentstatuses", "ComponentStatus", False, "componentstatus", ("cs",))
-COMPUTED: tuple[Resource, ...] = (*METRICS, COMPONENTSTATUSES)
+COMPUTED: tuple[Resource, ...] = (*METRICS, *METRICS_V1, COMPONENTSTATUSES)
 """Made when they are asked for and stored nowhere: they can be read, not watched."""
 """What nodes and Pods use: nothing is stored. Another server may answer it (`kubectl apply` of metrics-server)."""
 

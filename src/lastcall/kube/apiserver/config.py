@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lastcall.kube.api.features.releases import DEFAULT_VERSION
 from lastcall.kube.api.meta import Object
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.proxying.aggregation.front_proxy import FrontProxy
@@ -24,7 +25,7 @@ class APIServerConfig:
     `storage_classes` are made once, when the store is new: one that is deleted stays deleted.
     """
 
-    kubernetes_version: str = "1.36"
+    kubernetes_version: str = DEFAULT_VERSION
     service_cidr: str = "10.96.0.0/16"
     kubernetes_service_ip: str = "10.96.0.1"
     endpoint: tuple[str, int] = ("10.96.0.1", 443)

@@ -24,7 +24,7 @@ from lastcall.kube.apiserver.conversions.table import stored_resource
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")
 
-AGGREGATED_VERSIONS = {"1.23": (), "1.27": ("v2beta1",), "1.36": ("v2",)}
+AGGREGATED_VERSIONS = {"1.23": (), "1.27": ("v2beta1",), "1.36": ("v2",), "1.37": ("v2",)}
 """The versions of apidiscovery.k8s.io that each release serves: v2 replaced v2beta1 between 1.30 and 1.35."""
 
 OTHER_PATHS = (

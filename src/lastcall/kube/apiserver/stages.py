@@ -22,6 +22,7 @@ from lastcall.kube.api.resources import (
     EVENTS,
     LEASES,
     METRICS,
+    METRICS_V1,
     NAMESPACES,
     NODES,
     PODS,
@@ -212,7 +213,8 @@ def build_serving(
 ) -> Serving:
     """Return the third stage, after which every kind has its store."""
     finding, declared, routes, shared = storage.finding, storage.declared, storage.routes, policy.shared
-    everything = (*SERVED, COMPONENTSTATUSES, *REVIEWS, *(METRICS if outside.ask_kubelet is not None else ()))
+    metrics = (*METRICS_V1, *METRICS) if shared.gates.minor >= 37 else METRICS
+    everything = (*SERVED, COMPONENTSTATUSES, *REVIEWS, *(metrics if outside.ask_kubelet is not None else ()))
     address = f"{config.kubernetes_service_ip}:443"
     catalog = Catalog(world.clock, everything, config.kubernetes_version, address, declared.served, routes)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
+from lastcall.kube.api.features.gates import feature_gates
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.auth.tls import client_context, server_context
 from lastcall.kube.apiserver.proxying.aggregation.front_proxy import FrontProxy
@@ -96,6 +97,7 @@ async def _serve(
             volume_directories=HostDirectories(),
             sign=partial(_sign, credentials),
             openapi=server.openapi_document,
+            gates=feature_gates(plan.options.kubernetes_version, plan.options.feature_gates),
         )
         scheduler = partial(
             run_scheduler,

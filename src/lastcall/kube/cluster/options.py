@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from lastcall.kube.api.features.releases import DEFAULT_VERSION
 from lastcall.kube.cluster.layout import CONTROL_PLANE_IP, STATE_DIR, NodeLayout, layouts, roles
 from lastcall.kube.cluster.node_capacity import NodeCapacity
 from lastcall.kube.cluster.propagation import PropagationPlan
@@ -78,7 +79,7 @@ class ClusterOptions:
     lastcall's own. `audit` is where the API server writes down what is asked of it, None for nowhere.
     """
 
-    kubernetes_version: str = "1.36"
+    kubernetes_version: str = DEFAULT_VERSION
     name: str = "lastcall"
     state_size: str = "50%"
     store: Literal["memory", "sqlite", "etcd"] = "memory"

@@ -47,6 +47,7 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.kube.api.features.gates import FeatureGates
     from lastcall.kube.client.discovery import Discover
     from lastcall.kube.controllers.access.certificates.controller import Sign
     from lastcall.kube.controllers.informers import OpenAPI
@@ -87,6 +88,15 @@ CONTROLLERS: dict[str, MakeController] = {
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 
+
+def _of_version(gates: "FeatureGates | None") -> dict[str, MakeController]:
+    """Return the controllers as a version of Kubernetes has them; None: as of 1.36."""
+    return CONTROLLERS | {
+        "statefulset-controller": partial(StatefulSetController, gates=gates),
+        "job-controller": partial(JobController, gates=gates),
+    }
+
+
 VOLUMES = "volumes"
 _OF_OWN_CACHES = ("endpointslice-controller", "serviceaccount-controller")
 NAMES = (*CONTROLLERS, *_OF_OWN_CACHES, TOKENS, CERTIFICATES, *VOLUME_CONTROLLERS)
@@ -108,6 +118,7 @@ async def run_controllers(
     sign: "Sign | None" = None,
     openapi: "OpenAPI | None" = None,
     client_of: Callable[[str], Client] | None = None,
+    gates: "FeatureGates | None" = None,
 ) -> None:
     """Run the controllers of `names` until cancelled. `recorder_for(name)` writes as that controller.
 
@@ -116,6 +127,7 @@ async def run_controllers(
     `sign`: makes the certificates that CertificateSigningRequests ask for; None where somebody else does.
     `discover`: asks which kinds there are, of a server that is not ours.
     `openapi`: the OpenAPI v3 document of a group-version; without it the expressions of policies stay unchecked.
+    `gates`: of the version of Kubernetes whose rules they follow; None for those of 1.36.
     `client_of`: the client of a ServiceAccount (`kube/controllers/access/identities.py`); None where all act as
     `client`.
     """
@@ -126,7 +138,7 @@ async def run_controllers(
     informers = Informers(world, client, discover, openapi)
     controllers = {
         name: make(world, acting(name), informers, recorder_for(name))
-        for name, make in CONTROLLERS.items()
+        for name, make in _of_version(gates).items()
         if name in names
     }
     own: list[tuple[Informer[Any], str]] = []

@@ -71,7 +71,9 @@ class PodImageManager:
         return await self._ensure(pod, {"name": ""}, source.get("reference", ""), source.get("pullPolicy") or "")
 
     async def _ensure(self, pod: Pod, container: Container, name: str, policy: str) -> Image:
-        configs = await self._secrets_of(pod)
+        configs, missing = await self._secrets_of(pod)
+        if missing and not self._features.pull_secret_event_after_failure:
+            self._tell_missing_secrets(pod, missing)
         policy = policy or default_pull_policy(name)
         try:
             image = await self._images.image_status(name)
@@ -84,13 +86,16 @@ class PodImageManager:
             message = f"Container image {go_quote(name)} is not present with pull policy of Never"
             self._event(pod, container, "Warning", "ErrImageNeverPull", message)
             raise self._failed(pod, container, "ErrImageNeverPull", message)
-        return await self._pull(pod, container, name, configs)
+        return await self._pull(pod, container, name, configs, missing)
 
-    async def _secrets_of(self, pod: Pod) -> list[DockerConfig | DockerConfigError]:
-        """The Pod's imagePullSecrets, which have those of its ServiceAccount (kubelet_pods.go:getPullSecretsForPod)."""
+    async def _secrets_of(self, pod: Pod) -> tuple[list[DockerConfig | DockerConfigError], list[str]]:
+        """The Pod's imagePullSecrets, which have those of its ServiceAccount, and the names of those that are missing.
+
+        (kubelet_pods.go:getPullSecretsForPod)
+        """
         names = [reference.get("name") or "" for reference in pod["spec"].get("imagePullSecrets") or []]
         if self._pull_secrets is None or not names:
-            return []
+            return [], []
         found: list[DockerConfig | DockerConfigError] = []
         missing = []
         for name in filter(None, names):
@@ -105,16 +110,22 @@ class PodImageManager:
                 found.append(parse_pull_secret(secret))
             except DockerConfigError as error:
                 found.append(DockerConfigError(f"imagePullSecret {name}: {error}"))
-        if missing:
-            text = (
-                f"Unable to retrieve some image pull secrets ({', '.join(missing)}); "
-                "attempting to pull the image may not succeed."
-            )
-            self._events.event(pod, "Warning", "FailedToRetrieveImagePullSecret", text)
-        return found
+        return found, missing
+
+    def _tell_missing_secrets(self, pod: Pod, missing: list[str]) -> None:
+        text = (
+            f"Unable to retrieve some image pull secrets ({', '.join(missing)}); "
+            "attempting to pull the image may not succeed."
+        )
+        self._events.event(pod, "Warning", "FailedToRetrieveImagePullSecret", text)
 
     async def _pull(
-        self, pod: Pod, container: Container, name: str, secrets: list[DockerConfig | DockerConfigError]
+        self,
+        pod: Pod,
+        container: Container,
+        name: str,
+        secrets: list[DockerConfig | DockerConfigError],
+        missing: list[str],
     ) -> Image:
         key = f"{uid_of(pod)}_{name}"
         clock = self._world.clock
@@ -134,6 +145,8 @@ class PodImageManager:
             try:
                 reference = await self._pull_with(name, secrets)
             except RuntimeServiceError as error:
+                if missing and self._features.pull_secret_event_after_failure:
+                    self._tell_missing_secrets(pod, missing)
                 raise self._pull_failed(pod, container, name, key, error) from error
         ended = monotonic(clock)
         self._errors.pop(key, None)

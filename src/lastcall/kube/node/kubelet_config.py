@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lastcall.kube.api.features.gates import feature_gates
+from lastcall.kube.api.features.releases import DEFAULT_VERSION
 from lastcall.kube.node.eviction.decide import EvictionConfig
 from lastcall.kube.node.garbage.decide import ContainerGCPolicy
 from lastcall.kube.node.garbage.images import ImageGCPolicy
@@ -27,7 +28,7 @@ class KubeletConfig:
 
     node_name: str
     node_ip: str
-    kubernetes_version: str = "1.36"
+    kubernetes_version: str = DEFAULT_VERSION
     pod_log_root: str = "/var/log/pods"
     allocatable: dict[str, str] = field(default_factory=dict)
     memory_capacity: int = 0

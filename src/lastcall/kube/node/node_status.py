@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 from lastcall._version import __version__
 from lastcall.kube.api.errors import StatusError, is_already_exists, is_conflict, is_not_found
+from lastcall.kube.api.features.releases import DEFAULT_VERSION
 from lastcall.kube.api.meta import Object, copy_object, name_of, uid_of
 from lastcall.kube.api.resources import LEASES, NODES
 from lastcall.kube.client.api import Client, ConnectionLost
@@ -59,7 +60,7 @@ class NodeConfig:
     ip: str
     pod_cidr: str
     kubelet_port: int
-    kubernetes_version: str = "1.36"
+    kubernetes_version: str = DEFAULT_VERSION
     capacity: dict[str, str] = field(default_factory=dict)
     allocatable: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)

@@ -3,7 +3,8 @@
 Rules take a `Behaviour` and never look at a version number themselves. What the API server takes or drops, and what can
 be switched on by name, are feature gates (`kube/api/features/gates.py`); here are the differences that nobody can
 choose. The node always runs the three-phase worker of 1.22 and later; a version decides arithmetic, texts and what is
-written. Source: the release trees of 1.23, 1.27 and 1.36 and the change logs between them.
+written. Source: the release trees of 1.23, 1.27 and 1.36 and the change logs between them; for 1.37 the release notes
+(kubernetes/sig-release e8dfc805) and the pull requests named there.
 """
 
 # check: pure
@@ -17,9 +18,9 @@ from lastcall.kube.api.features.gates import (
     SIDECAR_CONTAINERS,
     FeatureGates,
 )
+from lastcall.kube.api.features.releases import DEFAULT_VERSION
 
-DEFAULT_VERSION = "1.36"
-VERSIONS: tuple[str, ...] = ("1.23", "1.27", "1.36")
+VERSIONS: tuple[str, ...] = ("1.23", "1.27", "1.36", "1.37")
 """Those that a cluster can be asked for."""
 
 
@@ -58,8 +59,10 @@ FEATURES: dict[str, Span] = {
     "image_pull_waiting_text": Span(since=27),  # `(… including waiting)`
     "image_pull_size_text": Span(since=30),  # `Image size: … bytes.`
     "image_gc_says_attempted": Span(since=28),  # FreeDiskSpaceFailed; the release was not checked
+    "pull_secret_event_after_failure": Span(since=37),  # FailedToRetrieveImagePullSecret, no longer before (#138432)
     # -- ends that the node decides -----------------------------------------------------------------------------------
     "node_shutdown_by_priority": Span(since=24),
+    "sidecar_storage_limit": Span(since=37),  # a sidecar over its ephemeral-storage limit evicts its Pod (#138462)
     # -- status -------------------------------------------------------------------------------------------------------
     "terminal_phase_on_delete": Span(since=27),  # a deleted Pod always ends Succeeded or Failed (#115331)
     # The final DELETE waits for a terminal phase in the API instead of for removed containers and volumes.
@@ -67,6 +70,7 @@ FEATURES: dict[str, Span] = {
     "disruption_target": Span(since=26),  # gate PodDisruptionConditions
     "sandbox_condition": Span(since=29),  # PodReadyToStartContainers
     "sandbox_condition_at_once": Span(since=36),  # right after the sandbox was made
+    "sandbox_condition_says_why": Span(since=37),  # reason and message while it is False (#135300)
     "observed_generation": Span(since=34),  # in status and conditions
     "host_ips": Span(since=29),
     "container_resources": Span(since=33),  # resources and allocatedResources of container statuses
@@ -94,12 +98,15 @@ class Behaviour:
     image_pull_waiting_text: bool
     image_pull_size_text: bool
     image_gc_says_attempted: bool
+    pull_secret_event_after_failure: bool
     node_shutdown_by_priority: bool
+    sidecar_storage_limit: bool
     terminal_phase_on_delete: bool
     final_delete_needs_terminal_phase: bool
     disruption_target: bool
     sandbox_condition: bool
     sandbox_condition_at_once: bool
+    sandbox_condition_says_why: bool
     observed_generation: bool
     host_ips: bool
     container_resources: bool

@@ -1,6 +1,6 @@
 """What the command that follows Pods does and sees."""
 
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from lastcall.records.definitions.parts import ResourceVersion, WholeSeconds
 from lastcall.records.said import tell
@@ -52,6 +52,9 @@ class NodeStateSeen(TypedDict):
     ready: Annotated[bool | None, "the condition Ready; null: Unknown, the node was not heard of"]
     gone: Annotated[bool, "there is no Node object of this name"]
     taints: Annotated[list[str], "those that keep Pods away or drive them out"]
+    lifecycle: NotRequired[
+        Annotated[list[str], "its lifecycle conditions that are True, with their reasons: `Drained (Reason)`"]
+    ]
 
 
 def node_state(facts: NodeStateSeen) -> Words:
@@ -59,6 +62,10 @@ def node_state(facts: NodeStateSeen) -> Words:
     if facts.get("gone"):
         return Words(tell("sees that node $node does not exist", node=node), STEP, "bad")
     ready = facts.get("ready")
+    if ready and facts.get("lifecycle"):
+        return Words(
+            tell("sees node $node report $conditions", node=node, conditions=", ".join(facts["lifecycle"])), STEP
+        )
     if ready:
         return Words(tell("sees node $node Ready", node=node), DETAIL)
     taints = f" ({', '.join(facts['taints'])})" if facts.get("taints") else ""

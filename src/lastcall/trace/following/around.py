@@ -53,7 +53,7 @@ class RelatedObjects:
         if state is None:
             return
         seen = state.facts_as(kinds.NODE_STATE_SEEN)
-        if seen["ready"] is not True or seen["gone"]:
+        if seen["ready"] is not True or seen["gone"] or seen.get("lifecycle"):
             timeline.write(state, now)
 
     def _owner(self, kind: str) -> tuple[OnEvent, OnList]:

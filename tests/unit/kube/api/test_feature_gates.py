@@ -45,6 +45,8 @@ def test_a_setting_that_cannot_be_says_what_can(text: str, words: str) -> None:
         ("1.27", {"ContainerStopSignals": True}, "Kubernetes 1.27 has no feature gate 'ContainerStopSignals'"),
         ("1.36", {"EphemeralContainers": False}, "locked to true since Kubernetes 1.25"),
         ("1.36", {"ContainerRestartRules": False}, "set RestartAllContainersOnContainerExits=false too"),
+        ("1.37", {"SidecarContainers": True}, "Kubernetes 1.37 has no feature gate 'SidecarContainers'"),
+        ("1.36", {"StatefulSetRecreateStrategy": True}, "Kubernetes 1.36 has no feature gate"),
     ],
 )
 def test_a_version_has_only_its_own_gates(version: str, settings: dict[str, bool], words: str) -> None:
@@ -57,14 +59,18 @@ def test_a_version_has_only_its_own_gates(version: str, settings: dict[str, bool
     [
         ("ContainerStopSignals", ()),
         ("TCPSocketLifecycleHook", ()),
-        ("EphemeralContainers", ("1.23", "1.27", "1.36")),
-        ("GRPCContainerProbe", ("1.27", "1.36")),
-        ("ContainerRestartRules", ("1.36",)),
-        ("RestartAllContainersOnContainerExits", ("1.36",)),
+        ("EphemeralContainers", ("1.23", "1.27", "1.36", "1.37")),
+        ("GRPCContainerProbe", ("1.27", "1.36", "1.37")),
+        ("ContainerRestartRules", ("1.36", "1.37")),
+        ("RestartAllContainersOnContainerExits", ("1.36", "1.37")),
+        ("SidecarContainers", ("1.36", "1.37")),  # its gate is gone since 1.37, and sidecars stay
+        ("MaxUnavailableStatefulSet", ("1.37",)),
+        ("HPAScaleToZero", ("1.37",)),
+        ("StatefulSetRecreateStrategy", ()),
     ],
 )
 def test_defaults_by_version(name: str, on: tuple[str, ...]) -> None:
-    assert tuple(v for v in ("1.23", "1.27", "1.36") if FeatureGates(v).enabled(name)) == on
+    assert tuple(v for v in ("1.23", "1.27", "1.36", "1.37") if FeatureGates(v).enabled(name)) == on
 
 
 def pod(**container: object) -> dict:

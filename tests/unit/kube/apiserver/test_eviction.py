@@ -107,20 +107,28 @@ def test_a_refusal_says_what_the_budget_lacks(budget, code, text, retry):
 
 
 @pytest.mark.parametrize(
-    ("status", "text"),
+    ("status", "text", "cause"),
     [
-        ({"disruptionsAllowed": -1}, "pdb disruptions allowed is negative"),
+        (
+            {"disruptionsAllowed": -1},
+            "pdb disruptions allowed is negative",
+            "DisruptionBudgetNegativeAllowedDisruptions",
+        ),
         (
             {"disruptionsAllowed": 1, "disruptedPods": {f"p{number}": NOW for number in range(2001)}},
             "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+            "DisruptionBudgetTooManyDisruptedPods",
         ),
     ],
 )
-def test_a_budget_that_cannot_be_right_forbids(status, text):
-    with pytest.raises(StatusError) as refused:
-        checked_and_decremented(a_budget(**status), "p", NOW)
-    assert refused.value.code == 403
-    assert refused.value.message.endswith(text)
+def test_a_budget_that_cannot_be_right_forbids_and_since_1_37_says_so_in_a_cause(status, text, cause):
+    """(kubernetes#138003)"""
+    for typed, causes in ((False, None), (True, [{"reason": cause, "message": text}])):
+        with pytest.raises(StatusError) as refused:
+            checked_and_decremented(a_budget(**status), "p", NOW, typed=typed)
+        assert refused.value.code == 403
+        assert refused.value.message.endswith(text)
+        assert refused.value.status["details"].get("causes") == causes
 
 
 @pytest.mark.parametrize(

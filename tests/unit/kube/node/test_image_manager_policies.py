@@ -253,7 +253,9 @@ SECRETS = {
 }
 
 
-def pull_with(names: list[str], accepted: str = "") -> tuple[list[str], list[tuple[str, str, str]], str]:
+def pull_with(
+    names: list[str], accepted: str = "", version: str = "1.36"
+) -> tuple[list[str], list[tuple[str, str, str]], str]:
     """(users that were tried, "" for none; events; the error's text) of a pull of r.example/app:1."""
 
     async def main(world: World) -> Any:
@@ -284,7 +286,7 @@ def pull_with(names: list[str], accepted: str = "") -> tuple[list[str], list[tup
             images=Registry(world, False, None),
             events=sink,
             recorder=sink,  # type: ignore[arg-type]
-            features=status_features("1.36"),
+            features=status_features(version),
             pull_secrets=secret,
         )
         container = {"name": "app", "image": "r.example/app:1", "imagePullPolicy": "Always"}
@@ -320,6 +322,14 @@ def test_without_a_credential_for_the_registry_the_runtime_takes_what_it_knows(n
     tried, events, _ = pull_with(names)
     assert tried == [""]
     assert [reason for _, reason, _ in events] == ["Pulling", "Pulled"]
+
+
+def test_since_1_37_missing_secrets_are_named_only_after_a_pull_that_failed() -> None:
+    """(kubernetes#138432)"""
+    _, events, _ = pull_with(["lost", "one"], "one", version="1.37")
+    assert [reason for _, reason, _ in events] == ["Pulling", "Pulled"]
+    _, events, _ = pull_with(["lost", "one"], "x", version="1.37")
+    assert [reason for _, reason, _ in events] == ["Pulling", "FailedToRetrieveImagePullSecret", "Failed", "Failed"]
 
 
 @pytest.mark.rule("node-semantics 9.1/pull-secrets")

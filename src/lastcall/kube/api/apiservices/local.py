@@ -35,7 +35,7 @@ _GROUPS = {
 """metrics.k8s.io: as in the manifest of metrics-server."""
 _VERSIONS = {
     ("", "v1"): 1, ("autoscaling", "v2"): 30, ("flowcontrol.apiserver.k8s.io", "v1"): 21, ("resource.k8s.io", "v1"): 21,
-    ("metrics.k8s.io", "v1beta1"): 100,
+    ("metrics.k8s.io", "v1"): 100, ("metrics.k8s.io", "v1beta1"): 100,
 }  # fmt: skip
 _OWN = Priority(15000, 15)
 _DECLARED = Priority(1000, 100)

@@ -53,8 +53,11 @@ def drop_disabled_fields(resource: Resource, new: Object, old: Object | None, ga
     spec = pod_spec_of(resource, new)
     if spec is None:
         return
-    if resource is STATEFULSETS and not gates.enabled(MAX_UNAVAILABLE_STATEFUL_SET):
-        _drop_max_unavailable(new, old)
+    if resource is STATEFULSETS:
+        if gates.enabled(MAX_UNAVAILABLE_STATEFUL_SET):
+            _default_max_unavailable(new)
+        else:
+            _drop_max_unavailable(new, old)
     before = pod_spec_of(resource, old) if old is not None else None
     for field in _ALPHA_FIELDS:
         if not (before or {}).get(field):
@@ -62,6 +65,14 @@ def drop_disabled_fields(resource: Resource, new: Object, old: Object | None, ga
     for gate, in_use, drop in _DROPS:
         if not gates.enabled(gate) and not (before is not None and in_use(before)):
             drop(spec)
+
+
+def _default_max_unavailable(new: Object) -> None:
+    """(pkg/apis/apps/v1/defaults.go:SetDefaults_StatefulSet)"""
+    update = (new.get("spec") or {}).get("updateStrategy") or {}
+    rolling = update.get("rollingUpdate")
+    if update.get("type") == "RollingUpdate" and rolling is not None and rolling.get("maxUnavailable") is None:
+        rolling["maxUnavailable"] = 1
 
 
 def _drop_max_unavailable(new: Object, old: Object | None) -> None:

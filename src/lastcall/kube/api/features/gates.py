@@ -1,7 +1,10 @@
 """Feature gates: which there are in which Kubernetes version, and how they are set.
 
 Only gates that change something here are known. Source: pkg/features/kube_features.go of each release;
-component-base/featuregate/feature_gate.go:SetFromMap.
+component-base/featuregate/feature_gate.go:SetFromMap. For 1.37: the release notes (kubernetes/sig-release e8dfc805,
+releases/release-1.37/release-notes) and the pages of the gates (kubernetes/website, feature-gates: 0939bb8d
+MaxUnavailableStatefulSet, 0758ad46 NodeLifecycleConditions), which was read and not compared with a server.
+NodeLifecycleConditions, new in 1.37, changes nothing there (KEP-5683), so it is not listed.
 """
 
 # check: pure
@@ -10,7 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
+from lastcall.kube.api.features.releases import DEFAULT_VERSION
+
 CONTAINER_RESTART_RULES = "ContainerRestartRules"
+HPA_SCALE_TO_ZERO = "HPAScaleToZero"
 MAX_UNAVAILABLE_STATEFUL_SET = "MaxUnavailableStatefulSet"
 POD_DISRUPTION_CONDITIONS = "PodDisruptionConditions"
 POD_LIFECYCLE_SLEEP_ACTION = "PodLifecycleSleepAction"
@@ -21,6 +27,7 @@ EPHEMERAL_CONTAINERS = "EphemeralContainers"
 GRPC_CONTAINER_PROBE = "GRPCContainerProbe"
 IN_PLACE_POD_VERTICAL_SCALING = "InPlacePodVerticalScaling"
 RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
+STATEFUL_SET_RECREATE = "StatefulSetRecreateStrategy"
 TCP_SOCKET_LIFECYCLE_HOOK = "TCPSocketLifecycleHook"
 USER_NAMESPACES_SUPPORT = "UserNamespacesSupport"
 
@@ -29,13 +36,19 @@ USER_NAMESPACES_SUPPORT = "UserNamespacesSupport"
 class Gate:
     """Minor versions of 1.x: the gate is known `since`, its default is True from `on`, it cannot be set from `locked`.
 
-    None: not yet, up to 1.36. `requires` are gates that must be on with it.
+    From `removed` on it does not exist, and what it had switched on stays on. None: not yet, up to 1.37. `requires` are
+    gates that must be on with it.
     """
 
     since: int
     on: int | None = None
     locked: int | None = None
     requires: tuple[str, ...] = ()
+    removed: int | None = None
+
+    def exists(self, minor: int) -> bool:
+        """Return True if Kubernetes 1.`minor` knows the gate."""
+        return self.since <= minor and (self.removed is None or minor < self.removed)
 
 
 GATES: dict[str, Gate] = {
@@ -44,11 +57,15 @@ GATES: dict[str, Gate] = {
     EPHEMERAL_CONTAINERS: Gate(since=16, on=23, locked=25),
     GRPC_CONTAINER_PROBE: Gate(since=23, on=24, locked=27),
     IN_PLACE_POD_VERTICAL_SCALING: Gate(since=33, on=33, locked=35),
-    MAX_UNAVAILABLE_STATEFUL_SET: Gate(since=24),
+    # On in the apiserver's validation and, since 1.36, in the controller (#135118); by default since 1.37 (#139648).
+    HPA_SCALE_TO_ZERO: Gate(since=16, on=37),
+    # 1.35.0 to 1.35.3 had it on, too (#137904 took it back, #139466 switched it on again for 1.37).
+    MAX_UNAVAILABLE_STATEFUL_SET: Gate(since=24, on=37),
     POD_DISRUPTION_CONDITIONS: Gate(since=25, on=26, locked=31),
     POD_LIFECYCLE_SLEEP_ACTION: Gate(since=29, on=30, locked=34),
     PROBE_TERMINATION_GRACE_PERIOD: Gate(since=21, on=25, locked=28),
-    SIDECAR_CONTAINERS: Gate(since=28, on=29, locked=33),
+    SIDECAR_CONTAINERS: Gate(since=28, on=29, locked=33, removed=37),
+    STATEFUL_SET_RECREATE: Gate(since=37),
     RESTART_ALL_CONTAINERS: Gate(since=35, on=36, requires=(CONTAINER_RESTART_RULES,)),
     # Kubernetes accepts tcpSocket hooks and fails them at run time; older documentation says that they connect.
     TCP_SOCKET_LIFECYCLE_HOOK: Gate(since=0),
@@ -64,7 +81,7 @@ class FeatureGateError(ValueError):
 class FeatureGates:
     """The gates of one version (`1.36`) with what was set for them. Use `feature_gates` to make one."""
 
-    version: str = "1.36"
+    version: str = DEFAULT_VERSION
     settings: Mapping[str, bool] = field(default_factory=dict)
 
     @property
@@ -107,8 +124,8 @@ def feature_gates(version: str, settings: Mapping[str, bool]) -> FeatureGates:
     minor = _minor(version)
     for name, value in settings.items():
         gate = GATES.get(name)
-        if gate is None or minor < gate.since:
-            known = ", ".join(each for each, its in GATES.items() if minor >= its.since)
+        if gate is None or not gate.exists(minor):
+            known = ", ".join(each for each, its in GATES.items() if its.exists(minor))
             raise FeatureGateError(f"Kubernetes {version} has no feature gate {name!r}: it has {known}")
         if gate.locked is not None and minor >= gate.locked and not value:
             raise FeatureGateError(f"feature gate {name} is locked to true since Kubernetes 1.{gate.locked}")

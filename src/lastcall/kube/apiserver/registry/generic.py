@@ -23,6 +23,7 @@ from lastcall.kube.api.errors import (
     plain_failure,
 )
 from lastcall.kube.api.errors import invalid as invalid_object
+from lastcall.kube.api.features.allowed_values import without_allowed
 from lastcall.kube.api.features.disabled_fields import disabled_values, drop_disabled_fields, drop_disabled_status
 from lastcall.kube.api.field import FieldError, invalid
 from lastcall.kube.api.meta import Object, with_own_metadata
@@ -182,7 +183,7 @@ class GenericStore(StoredKind):
         if context.empties and (errors or empty_in_templates(context.empties)):
             of_sent = validate_create(known_as, as_sent(obj, context.empties), expressions)
             errors = with_empty_in_templates(with_sent_values(errors, of_sent), of_sent)
-        self._raise_invalid(obj, errors)
+        self._raise_invalid(obj, without_allowed(errors, self.resource, obj, None, self.shared.gates))
 
     def attributes_of_new(self, context: RequestContext, obj: Object, namespace: str) -> Attributes:
         """Return what `create_prepared` takes of an object that was admitted before."""
@@ -358,7 +359,7 @@ class GenericStore(StoredKind):
         if context.empties and (errors or empty_counts):
             of_sent = validate_update(known_as, sent, old, a.subresource, expressions=expressions)
             errors = with_empty_in_templates(with_sent_values(errors, of_sent), of_sent)
-        self._raise_invalid(new, errors)
+        self._raise_invalid(new, without_allowed(errors, self.resource, new, old, self.shared.gates))
         return sent if self.strategy.counts_empty else new
 
     def _check_version(self, context: RequestContext, new: Object, old: Object, name: str) -> None:

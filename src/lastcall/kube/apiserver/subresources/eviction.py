@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 EVICTIONS = Resource("policy", "v1", "evictions", "Eviction", True)
 """What a POST to pods/eviction carries; policy/v1beta1 is the same object."""
 
+TYPED_SINCE = 37
+"""Minor version whose API server says in a cause what is wrong with a budget."""
 MAX_DISRUPTED_PODS = 2000
 MAX_TRIES = 20
 RETRY_AFTER_SECONDS = 10
@@ -121,18 +123,21 @@ def decide_budget(pod: Object, budgets: Sequence[Object]) -> BudgetDecision:
     return BudgetDecision(budget, True, False, f"PodDisruptionBudget {name} allowed it")
 
 
-def checked_and_decremented(budget: Object, pod_name: str, moment: str) -> Object:
+def checked_and_decremented(budget: Object, pod_name: str, moment: str, *, typed: bool = False) -> Object:
     """The budget with one allowance less, used for `pod_name` at `moment` (RFC 3339). Raises the StatusError of one
-    that has none. (`checkAndDecrement`)"""
+    that has none. (`checkAndDecrement`)
+
+    `typed`: a budget whose status cannot be has a cause of its own, as since 1.37 (kubernetes#138003).
+    """
     name, status = name_of(budget), budget.get("status") or {}
     if (status.get("observedGeneration") or 0) < (budget["metadata"].get("generation") or 0):
         raise still_processed(name)
     allowed = status.get("disruptionsAllowed") or 0
     if allowed < 0:
-        raise forbidden("poddisruptionbudget.policy", name, "pdb disruptions allowed is negative")
+        raise _broken(name, "pdb disruptions allowed is negative", "NegativeAllowedDisruptions" if typed else "")
     if len(status.get("disruptedPods") or ()) > MAX_DISRUPTED_PODS:
         why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        raise forbidden("poddisruptionbudget.policy", name, why)
+        raise _broken(name, why, "TooManyDisruptedPods" if typed else "")
     if allowed == 0:
         raise _refused(why_not(name, status))
     new = copy_object(budget)
@@ -142,6 +147,11 @@ def checked_and_decremented(budget: Object, pod_name: str, moment: str) -> Objec
         update_disruption_allowed_condition(status, moment)
     status["disruptedPods"] = {**(status.get("disruptedPods") or {}), pod_name: moment}
     return new
+
+
+def _broken(name: str, why: str, cause: str) -> StatusError:
+    causes = [{"reason": f"DisruptionBudget{cause}", "message": why}] if cause else []
+    return forbidden("poddisruptionbudget.policy", name, why, causes)
 
 
 def why_not(name: str, status: Object) -> str:
@@ -198,6 +208,7 @@ class _Eviction:
         name: str,
     ) -> None:
         self._pods, self._budgets = kinds[PODS], kinds[PODDISRUPTIONBUDGETS]
+        self._typed = self._pods.shared.gates.minor >= TYPED_SINCE
         self._context, self._options = context, options
         self._namespace, self._name = namespace, name
         self._pod: Object = {}
@@ -250,7 +261,7 @@ class _Eviction:
         """Use one allowance of what is stored now; the answer is the budget as written."""
 
         def use(stored: Object) -> Object:
-            return checked_and_decremented(stored, self._name, self._moment())
+            return checked_and_decremented(stored, self._name, self._moment(), typed=self._typed)
 
         context = RequestContext(_API_SERVER, "kube-apiserver", dry_run=self._context.dry_run)
         tracking = Tracking(scope_of(self._budgets.resource, "status"), manager_of(context), self._moment)

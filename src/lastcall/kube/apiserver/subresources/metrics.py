@@ -1,9 +1,7 @@
-"""NodeMetrics and PodMetrics (metrics.k8s.io/v1beta1) of two samples of what kubelets count. Pure.
+"""NodeMetrics and PodMetrics (metrics.k8s.io) of two samples of what kubelets count. Pure.
 
 Source: metrics-server pkg/storage/{node,pod,types}.go, pkg/api/{node,pod}.go.
 """
-
-# check: asks for kinds because it is about Pods and Nodes
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,11 +12,10 @@ from typing import Any, NamedTuple
 from lastcall.kube.api.errors import StatusError, status_failure
 from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of
 from lastcall.kube.api.quantity import Quantity
-from lastcall.kube.api.resources import NODE_METRICS, POD_METRICS, Resource
+from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.text.times import parse_rfc3339
 from lastcall.world.clock import rfc3339
 
-API_VERSION = "metrics.k8s.io/v1beta1"
 SHORTEST_WINDOW = timedelta(milliseconds=500)
 """Between two samples: what was used in less says nothing about a rate."""
 LONGEST_WINDOW = timedelta(seconds=60)
@@ -72,7 +69,7 @@ def rate(before: Point | None, after: Point | None) -> int | None:
     return round((after.cpu - before.cpu) / passed.total_seconds())
 
 
-def node_metrics(node: Object, before: Sample, after: Sample) -> Object | None:
+def node_metrics(resource: Resource, node: Object, before: Sample, after: Sample) -> Object | None:
     """None while nothing is known."""
     name = name_of(node)
     first, second = before.nodes.get(name), after.nodes.get(name)
@@ -80,8 +77,8 @@ def node_metrics(node: Object, before: Sample, after: Sample) -> Object | None:
     if cores is None or first is None or second is None:
         return None
     return {
-        "kind": NODE_METRICS.kind,
-        "apiVersion": API_VERSION,
+        "kind": resource.kind,
+        "apiVersion": resource.api_version,
         "metadata": _meta(node, second.at),
         "timestamp": rfc3339(second.at),
         "window": duration(second.at - first.at),
@@ -89,7 +86,7 @@ def node_metrics(node: Object, before: Sample, after: Sample) -> Object | None:
     }
 
 
-def pod_metrics(pod: Object, before: Sample, after: Sample) -> Object | None:
+def pod_metrics(resource: Resource, pod: Object, before: Sample, after: Sample) -> Object | None:
     """None while one of the containers that run is not known (metrics-server leaves such a Pod out as well)."""
     key = (namespace_of(pod), name_of(pod), pod["metadata"].get("uid", ""))
     first, second = before.pods.get(key, {}), after.pods.get(key, {})
@@ -105,8 +102,8 @@ def pod_metrics(pod: Object, before: Sample, after: Sample) -> Object | None:
         return None
     at, window = max(windows)
     return {
-        "kind": POD_METRICS.kind,
-        "apiVersion": API_VERSION,
+        "kind": resource.kind,
+        "apiVersion": resource.api_version,
         "metadata": {**_meta(pod, at), "namespace": namespace_of(pod)},
         "timestamp": rfc3339(at),
         "window": duration(window),
@@ -132,11 +129,11 @@ def duration(window: timedelta) -> str:
 
 
 def not_found(resource: Resource, namespace: str, name: str) -> StatusError:
-    kind = "nodemetrics" if resource == NODE_METRICS else "podmetrics"
+    kind = "podmetrics" if resource.namespaced else "nodemetrics"
     shown = f"{namespace}/{name}" if namespace else name
     message = f'{kind}.metrics.k8s.io "{shown}" not found'
     return status_failure(404, "NotFound", message, {"name": shown, "group": "metrics.k8s.io", "kind": kind})
 
 
 def metrics_list(resource: Resource, items: Sequence[Object]) -> Object:
-    return {"kind": f"{resource.kind}List", "apiVersion": API_VERSION, "metadata": {}, "items": list(items)}
+    return {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": {}, "items": list(items)}

@@ -4,8 +4,6 @@ The rate of CPU needs two samples: the first request waits a second for the othe
 the rate since the last sample but one. Nothing runs in between.
 """
 
-# check: asks for kinds because it is about Pods and Nodes
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -14,7 +12,7 @@ import orjson
 
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import Object, name_of
-from lastcall.kube.api.resources import NODE_METRICS, NODES, PODS, Resource
+from lastcall.kube.api.resources import NODES, PODS, Resource
 from lastcall.kube.apiserver.subresources.metrics import (
     LONGEST_WINDOW,
     Sample,
@@ -54,7 +52,7 @@ class MetricsServer:
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Object:
         """Raises StatusError."""
-        of = NODES if resource == NODE_METRICS else PODS
+        of = PODS if resource.namespaced else NODES
         found = await self._find(of, namespace, name)
         made = [] if found is None else await self._made(resource, [found])
         if not made:
@@ -63,15 +61,15 @@ class MetricsServer:
 
     async def all_of(self, resource: Resource, namespace: str, matches: Callable[[Object], bool]) -> Object:
         """Of all Pods of a namespace ("" for all), or all nodes, that match."""
-        of = NODES if resource == NODE_METRICS else PODS
+        of = PODS if resource.namespaced else NODES
         objects = [each for each in await self._list(of, namespace) if matches(each)]
         objects.sort(key=lambda each: (each["metadata"].get("namespace", ""), name_of(each)))
         return metrics_list(resource, await self._made(resource, objects))
 
     async def _made(self, resource: Resource, objects: list[Object]) -> list[Object]:
         before, after = await self._two_samples()
-        make = node_metrics if resource == NODE_METRICS else pod_metrics
-        return [made for each in objects if (made := make(each, before, after)) is not None]
+        make = pod_metrics if resource.namespaced else node_metrics
+        return [made for each in objects if (made := make(resource, each, before, after)) is not None]
 
     async def _two_samples(self) -> tuple[Sample, Sample]:
         async with self._taking:

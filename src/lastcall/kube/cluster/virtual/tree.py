@@ -13,6 +13,8 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.features.gates import feature_gates
+from lastcall.kube.api.features.releases import DEFAULT_VERSION
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.quantity import parse_quantity
 from lastcall.kube.api.resources import NODES, SERVICEACCOUNTS
@@ -153,7 +155,7 @@ class VirtualRolloutCluster(Generic[Load]):
         propagation: PropagationPlan,
         key_pem: bytes,
         *,
-        kubernetes_version: str = "1.36",
+        kubernetes_version: str = DEFAULT_VERSION,
         nodes: int = 1,
         node_capacity: NodeCapacity | None = None,
     ) -> None:
@@ -244,6 +246,7 @@ class VirtualRolloutCluster(Generic[Load]):
             root_ca_pem=b"CA",
             endpoint_updates_batch_period=lambda: batch.seconds(random, monotonic(clock)),
             volume_directories=SimulatedDirectories(),
+            gates=feature_gates(self._version, {}),
         )
         self._tasks.spawn(controllers, name="controllers")
         scheduler = run_scheduler(

@@ -38,12 +38,15 @@ from lastcall.world.tasks import Tasks, gather
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.kube.api.features.gates import FeatureGates
     from lastcall.kube.api.types.batch import Job, JobStatus
     from lastcall.kube.api.types.meta import OwnerReference
     from lastcall.kube.api.types.pod import Pod
     from lastcall.records.definitions.parts import GroundsOfDecision
 
 COMPONENT = "job-controller"
+COUNTS_WHILE_BACKING_OFF = 37
+"""Minor version since which `status.active` stays while a replacement waits (kubernetes#139457)."""
 MANAGED_BY = "kubernetes.io/job-controller"
 """`spec.managedBy` of a Job that is left to this controller; an empty one means the same."""
 
@@ -63,8 +66,11 @@ def batch_seconds(pods: int) -> float:
 
 
 class JobController:
-    def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
+    def __init__(
+        self, world: World, client: Client, informers: Informers, recorder: Recorder, gates: FeatureGates | None = None
+    ) -> None:
         self._world = world
+        self._counts_while_backing_off = gates is not None and gates.minor >= COUNTS_WHILE_BACKING_OFF
         self._client = client
         self._events = EventRecorder(client, world, COMPONENT)
         self._pod_control = PodControl(client, self._events, recorder)
@@ -250,9 +256,9 @@ class JobController:
     async def _do(self, key: str, view: View, decision: Decision, satisfied: bool) -> tuple[Outcome, str]:
         """What became of it, and the first error ("" for none)."""
         active, ready, terminating = len(view.active), view.ready, len(view.terminating)
-        if decision.backs_off:
-            # As `manageJob` of 1.36.2 answers (kubernetes/kubernetes#139428, fixed in 1.36.3): while another Pod is
-            # Ready the server refuses that status, so that the failure is counted only when the wait is over.
+        if decision.backs_off and not self._counts_while_backing_off:
+            # As `manageJob` of 1.36.2 answers (kubernetes/kubernetes#139428, fixed in 1.36.3 and 1.37): while another
+            # Pod is Ready the server refuses that status, so that the failure is counted only when the wait is over.
             active = 0
         made, error = await self._create(key, view, decision)
         deleted: list[Pod] = []

@@ -41,18 +41,24 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.kube.api.features.gates import FeatureGates
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.storage import PersistentVolumeClaim
     from lastcall.kube.api.types.workloads import ControllerRevision, StatefulSet, StatefulSetStatus
     from lastcall.records.definitions.parts import GroundsOfDecision
 
 COMPONENT = "statefulset-controller"
+COMPLETES_WITH_ANY_STRATEGY = 37
+"""Minor version since which a set with OnDelete gets a new current revision, too (kubernetes#136833)."""
 RULE = "pkg/controller/statefulset/stateful_set_control.go:updateStatefulSet"
 
 
 class StatefulSetController:
-    def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
+    def __init__(
+        self, world: World, client: Client, informers: Informers, recorder: Recorder, gates: FeatureGates | None = None
+    ) -> None:
         self._world = world
+        self._any_completes = gates is not None and gates.minor >= COMPLETES_WITH_ANY_STRATEGY
         self._client = client
         self._recorder = recorder
         self._events = EventRecorder(client, world, COMPONENT)
@@ -167,8 +173,9 @@ class StatefulSetController:
         _, error = await slow_start_batch(len(steps), lambda: self._step(owner, next(following)))
         if error is not None:
             raise error
-        if steps and steps[-1].reason == "rollout" and status.get("currentReplicas"):
-            status["currentReplicas"] -= 1
+        rolled = sum(step.reason == "rollout" for step in steps)
+        if rolled and status.get("currentReplicas"):
+            status["currentReplicas"] = max(0, status["currentReplicas"] - rolled)
             if not status["currentReplicas"]:
                 del status["currentReplicas"]
 
@@ -265,7 +272,7 @@ class StatefulSetController:
             self._events.event(owner, "Normal", f"Successful{verb}", f"{what} successful")
 
     async def _write_status(self, owner: StatefulSet, status: StatefulSetStatus) -> None:
-        complete_rolling_update(owner, status)
+        complete_rolling_update(owner, status, any_strategy=self._any_completes)
         old = owner.get("status") or {}
         if old.get("conditions"):
             status["conditions"] = old["conditions"]

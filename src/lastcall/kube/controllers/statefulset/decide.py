@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, cast
 from lastcall.kube.api.meta import copy_object, is_terminating, labels_of, name_of
 from lastcall.kube.api.pods.spec import is_pod_ready
 from lastcall.kube.api.resources import STATEFULSETS
-from lastcall.kube.api.text.numbers import int_of
+from lastcall.kube.api.text.numbers import int_of, scaled
 from lastcall.kube.controllers.history import REVISION_LABEL, revision_of_pod, with_revision
 from lastcall.kube.controllers.ownership import controller_reference
 from lastcall.kube.controllers.pods.control import pod_from_template, seconds_until_available
@@ -122,6 +122,21 @@ def is_scaled_away(owner: StatefulSet, pod: Pod) -> bool:
 
 def in_order(owner: StatefulSet) -> bool:
     return bool(owner["spec"].get("podManagementPolicy") != "Parallel")
+
+
+def most_unavailable(owner: StatefulSet) -> int | None:
+    """How many Pods an update may take away at once, at least 1; None for a set without `maxUnavailable`.
+
+    The API server keeps the field, and fills it in, only while the gate MaxUnavailableStatefulSet is on, which is on by
+    default since 1.37. A percentage is rounded down. (`getStatefulSetMaxUnavailable`)
+    """
+    most = ((owner["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}).get("maxUnavailable")
+    return None if most is None else max(1, scaled(most, wanted(owner), up=False))
+
+
+def is_recreated(owner: StatefulSet) -> bool:
+    """An update ends all Pods before it makes one (`Recreate`, gate StatefulSetRecreateStrategy of 1.37)."""
+    return str((owner["spec"].get("updateStrategy") or {}).get("type")) == "Recreate"
 
 
 def partition(owner: StatefulSet) -> int | None:
@@ -246,11 +261,14 @@ def status_of(
     return status
 
 
-def complete_rolling_update(owner: StatefulSet, status: StatefulSetStatus) -> None:
-    """All Pods are of the new revision: it becomes the current one, in place. (`completeRollingUpdate`)"""
+def complete_rolling_update(owner: StatefulSet, status: StatefulSetStatus, *, any_strategy: bool = False) -> None:
+    """All Pods are of the new revision: it becomes the current one, in place. (`completeRollingUpdate`)
+
+    Since 1.37 with every strategy, before with RollingUpdate only (kubernetes#136833).
+    """
     update = owner["spec"].get("updateStrategy") or {}
     counts = [status.get("updatedReplicas", 0), status.get("readyReplicas", 0)]
-    if update.get("type") == "RollingUpdate" and counts == [status["replicas"]] * 2:
+    if (any_strategy or update.get("type") == "RollingUpdate") and counts == [status["replicas"]] * 2:
         status["currentRevision"] = status["updateRevision"]
         status.pop("currentReplicas", None)
         if status.get("updatedReplicas"):
@@ -281,6 +299,8 @@ def decide(
     condemned = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal not in slots.ordinals]
     monotonic = in_order(owner)
     min_ready = owner["spec"].get("minReadySeconds") or 0
+    if is_recreated(owner) and (old := [pod for pod in pods if revision_of_pod(pod) != revisions.update]):
+        return Decision(tuple(_recreate(owner, revisions, old)))
     fix: list[Pod] = []
     steps, waits = _fill(owner, revisions, slots, monotonic, min_ready, now, claims, fix)
     if steps is None:
@@ -376,12 +396,23 @@ def _scale_in(
     return steps
 
 
+def _recreate(owner: StatefulSet, revisions: Revisions, old: Sequence[Pod]) -> list[Step]:
+    """All Pods of another revision at once, scaled away or not; nothing while one of them is still there.
+
+    Source: KEP-3541, kubernetes#137187.
+    """
+    why = f"StatefulSet {name_of(owner)} recreates all Pods for revision {revisions.update}"
+    return [Step("delete", pod, why, "rollout") for pod in old if not is_terminating(pod)][:AT_ONCE]
+
+
 def _update(owner: StatefulSet, revisions: Revisions, slots: Slots, min_ready: int, now: float) -> list[Step]:
     """One Pod of another revision, from the highest ordinal down, when all above it are available."""
     update = owner["spec"].get("updateStrategy") or {}
-    if update.get("type") == "OnDelete":
+    if update.get("type") == "OnDelete" or is_recreated(owner):
         return []
     least = first_ordinal(owner) + (partition(owner) or 0)
+    if (most := most_unavailable(owner)) is not None:
+        return _update_several(owner, revisions, slots, least, most, now)
     for ordinal in reversed(slots.ordinals):
         pod = slots.pods.get(ordinal)
         if ordinal < least or pod is None:
@@ -392,3 +423,29 @@ def _update(owner: StatefulSet, revisions: Revisions, slots: Slots, min_ready: i
         if not is_healthy(pod) or seconds_until_available(pod, min_ready, now) != 0.0:
             break
     return []
+
+
+def _update_several(
+    owner: StatefulSet, revisions: Revisions, slots: Slots, least: int, most: int, now: float
+) -> list[Step]:
+    """As many Pods of another revision as may be unavailable beside those that are, from the highest ordinal down.
+
+    Pods that are made in parallel and are broken do not count while they have the old revision: they are what the
+    update is for. (`updateStatefulSetAfterInvariantEstablished`, kubernetes#137666)
+    """
+    min_ready = owner["spec"].get("minReadySeconds") or 0
+
+    def takes_a_place(pod: Pod) -> bool:
+        if is_terminating(pod):
+            return True
+        available = is_healthy(pod) and seconds_until_available(pod, min_ready, now) == 0.0
+        return not available and (in_order(owner) or revision_of_pod(pod) == revisions.update)
+
+    free = min(most - sum(takes_a_place(pod) for pod in slots.filled()), AT_ONCE)
+    why = f"StatefulSet {name_of(owner)} rolls out revision {revisions.update}, {most} Pods at once at most"
+    old = [
+        pod
+        for pod in reversed(slots.filled())
+        if parent_and_ordinal(pod)[1] >= least and revision_of_pod(pod) != revisions.update and not is_terminating(pod)
+    ]
+    return [Step("delete", pod, why, "rollout") for pod in old[: max(0, free)]]

@@ -337,8 +337,10 @@ def evicted_status(message: str, *, disruption: bool) -> Callable[[APIPodStatus]
     return change
 
 
-def storage_violation(pod: Pod, usage: PodUsage) -> str:
+def storage_violation(pod: Pod, usage: PodUsage, *, of_sidecars: bool = False) -> str:
     """What a Pod has exceeded of its own local storage, as its message says it; "" for nothing.
+
+    `of_sidecars`: their own limits count, too (since 1.37).
 
     Source: eviction_manager.go: emptyDirLimitEviction, podEphemeralStorageLimitEviction,
     containerEphemeralStorageLimitEviction, in that order.
@@ -351,7 +353,8 @@ def storage_violation(pod: Pod, usage: PodUsage) -> str:
     total = (pod_resources(pod).get("limits") or {}).get("ephemeral-storage")
     if total is not None and usage.files.bytes > parse_quantity(total).whole:
         return f"Pod ephemeral local storage usage exceeds the total limit of containers {parse_quantity(total)}. "
-    for container in containers_of(pod):
+    sidecars = [each for each in init_containers_of(pod) if of_sidecars and is_restartable_init_container(each)]
+    for container in [*containers_of(pod), *sidecars]:
         limit = ((container.get("resources") or {}).get("limits") or {}).get("ephemeral-storage")
         own = usage.containers.get(container["name"])
         if limit is None or own is None:

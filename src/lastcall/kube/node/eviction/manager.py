@@ -8,7 +8,7 @@ What the node and its Pods use comes through `NodeStats`, so that it can be simu
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from lastcall.kube.api.meta import resource_version_of, uid_of
@@ -97,7 +97,7 @@ class EvictionManager:
         self._config = config
         self._stats = stats
         self._active_pods = active_pods
-        self._immediate = IMMEDIATE_GRACE_SECONDS if behaviour.eviction_asks_for_a_second else 0
+        self._behaviour = behaviour
         self._reclaim = reclaim
         self._state = PressureState()
         self.on_change: Callable[[], None] = lambda: None
@@ -137,12 +137,25 @@ class EvictionManager:
         evicted = []
         for pod in limited:
             with crash_guard.Turn("kubelet eviction", uid_of(pod)):
-                violation = storage_violation(pod, usages[uid_of(pod)]) if uid_of(pod) in usages else ""
+                violation = self._storage_violation(pod, usages)
                 if violation and await self._evict(pod, self._immediate, violation, LIMIT_RULE, {}, disruption=False):
                     evicted.append(pod)
         if evicted or not thresholds:
             return evicted
         return await self._relieve(stats, thresholds, seen, pods, usages)
+
+    @property
+    def _immediate(self) -> int:
+        """Seconds of grace of a Pod that is evicted at once."""
+        return IMMEDIATE_GRACE_SECONDS if self._behaviour.eviction_asks_for_a_second else 0
+
+    def _storage_violation(self, pod: Pod, usages: Mapping[str, PodUsage]) -> str:
+        usage = usages.get(uid_of(pod))
+        return (
+            storage_violation(pod, usage, of_sidecars=self._behaviour.sidecar_storage_limit)
+            if usage is not None
+            else ""
+        )
 
     async def _reclaim_node_level_resources(self, stats: NodeStats, threshold: Threshold) -> bool:
         """Whether it is enough without an eviction (eviction_manager.go:reclaimNodeLevelResources)."""

@@ -117,14 +117,25 @@ def make_pod_status(
 
 def pod_sandbox_changed(pod: Pod, pod_status: PodStatus) -> bool:
     """Return whether the Pod needs a new sandbox (kuberuntime/util/util.go:PodSandboxChanged)."""
-    if not pod_status.sandbox_statuses or len(pod_status.ready_sandboxes()) > 1:
-        return True
+    return bool(why_sandbox_changed(pod, pod_status))
+
+
+def why_sandbox_changed(pod: Pod, pod_status: PodStatus) -> str:
+    """Return why the Pod needs a new sandbox; "" when it needs none.
+
+    Since 1.37 a condition of the Pod says so (kubernetes#135300). The first and the last text are Kubernetes's, the
+    words of the others could not be read.
+    """
+    if not pod_status.sandbox_statuses:
+        return "no pod sandbox exists"
+    if len(pod_status.ready_sandboxes()) > 1:
+        return "multiple pod sandboxes are ready"
     newest, host_network = pod_status.sandbox_statuses[0], is_host_network_pod(pod)
-    return (
-        newest.state != PodSandboxState.SANDBOX_READY
-        or (newest.namespace_options.network == "NODE") != host_network
-        or (not host_network and not newest.ips)
-    )
+    if newest.state != PodSandboxState.SANDBOX_READY:
+        return "pod sandbox is not ready"
+    if (newest.namespace_options.network == "NODE") != host_network:
+        return "network namespace of pod sandbox has changed"
+    return "pod sandbox has no IP address" if not host_network and not newest.ips else ""
 
 
 def should_container_be_restarted(container: Container, pod: Pod, newest: ContainerStatus | None) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.kube.api.text.go_notation import go_list, go_quote
 from lastcall.kube.node.interfaces import PodStatus
-from lastcall.kube.node.pods.runtime_pod import pod_sandbox_changed
+from lastcall.kube.node.pods.runtime_pod import why_sandbox_changed
 from lastcall.kube.node.pods.spec import (
     containers_of,
     init_containers_of,
@@ -174,11 +174,16 @@ def initialized_condition(
     return make_condition("Initialized", True, observed_generation=generation)
 
 
-def ready_to_start_containers_condition(pod: Pod, pod_status: PodStatus, generation: int = 0) -> PodCondition:
-    """PodReadyToStartContainers: no new sandbox is needed."""
-    return make_condition(
-        "PodReadyToStartContainers", not pod_sandbox_changed(pod, pod_status), observed_generation=generation
-    )
+def ready_to_start_containers_condition(
+    pod: Pod, pod_status: PodStatus, generation: int = 0, *, says_why: bool = False
+) -> PodCondition:
+    """PodReadyToStartContainers: no new sandbox is needed. With `says_why` (1.37) it has a reason while it is False.
+
+    Source: status/generate.go:GeneratePodReadyToStartContainersCondition.
+    """
+    why = why_sandbox_changed(pod, pod_status)
+    told = {"reason": "PodSandboxNotReady", "message": why} if why and says_why else {}
+    return make_condition("PodReadyToStartContainers", not why, observed_generation=generation, **told)
 
 
 def force_unready_when_terminal(status: APIPodStatus, now: str) -> None:

@@ -184,7 +184,8 @@ class PodStatusGenerator:
         statuses = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
         phase = status["phase"]
         if features.sandbox_condition:
-            conditions.append(ready_to_start_containers_condition(pod, pod_status, generation))
+            says_why = features.sandbox_condition_says_why
+            conditions.append(ready_to_start_containers_condition(pod, pod_status, generation, says_why=says_why))
         conditions.append(initialized_condition(pod, statuses, phase, generation))
         conditions.append(pod_ready_condition(pod, conditions, statuses, phase, generation))
         conditions.append(containers_ready_condition(pod, statuses, phase, generation))

@@ -132,6 +132,8 @@ class PodStatusManager:
         changed = find_condition(status["conditions"], "PodReadyToStartContainers")
         assert changed is not None
         changed["status"] = "True"
+        changed.pop("reason", None)
+        changed.pop("message", None)
         self._update(pod, status, force=False, finished=False)
 
     def terminate_pod(self, pod: Pod) -> None:

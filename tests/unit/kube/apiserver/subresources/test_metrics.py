@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.resources import NODE_METRICS, NODES, POD_METRICS, PODS
+from lastcall.kube.api.resources import NODE_METRICS, NODES, POD_METRICS, POD_METRICS_V1, PODS
 from lastcall.kube.apiserver.subresources.metrics import (
     Point,
     Sample,
@@ -48,7 +48,7 @@ def test_a_pod_is_shown_with_its_containers_when_all_of_them_are_known() -> None
     key = ("ns", "p", "u")
     before = Sample(pods={key: {"b": at(0, 0), "a": at(0, 0)}})
     after = Sample(pods={key: {"b": at(15, 15_000_000, 2048), "a": at(15.5, 31 * SECOND, 1000)}})
-    shown = pod_metrics(POD, before, after)
+    shown = pod_metrics(POD_METRICS, POD, before, after)
     assert shown is not None
     assert shown["containers"] == [
         {"name": "a", "usage": {"cpu": "2", "memory": "1k"}},
@@ -56,15 +56,17 @@ def test_a_pod_is_shown_with_its_containers_when_all_of_them_are_known() -> None
     ]
     assert (shown["timestamp"], shown["window"]) == ("2026-01-01T00:00:15Z", "15.5s")
     assert shown["metadata"]["labels"] == {"a": "b"}
+    of_v1 = pod_metrics(POD_METRICS_V1, POD, before, after)
+    assert of_v1 == {**shown, "apiVersion": "metrics.k8s.io/v1"}, "the same since 1.37 (kubernetes#139223)"
     new = Sample(pods={key: {**after.pods[key], "c": at(15, 1)}})
-    assert pod_metrics(POD, before, new) is None
-    assert pod_metrics({"metadata": {**POD["metadata"], "uid": "another"}}, before, after) is None
+    assert pod_metrics(POD_METRICS, POD, before, new) is None
+    assert pod_metrics(POD_METRICS, {"metadata": {**POD["metadata"], "uid": "another"}}, before, after) is None
 
 
 def test_a_node_is_shown_when_it_was_counted_twice() -> None:
     node = {"metadata": {"name": "n"}}
-    assert node_metrics(node, Sample(), Sample(nodes={"n": at(1, 1)})) is None
-    shown = node_metrics(node, Sample(nodes={"n": at(0, 0)}), Sample(nodes={"n": at(1, 123, 1 << 30)}))
+    assert node_metrics(NODE_METRICS, node, Sample(), Sample(nodes={"n": at(1, 1)})) is None
+    shown = node_metrics(NODE_METRICS, node, Sample(nodes={"n": at(0, 0)}), Sample(nodes={"n": at(1, 123, 1 << 30)}))
     assert shown is not None
     assert shown["usage"] == {"cpu": "123n", "memory": "1Gi"}
 

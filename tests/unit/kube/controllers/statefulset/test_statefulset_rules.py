@@ -138,6 +138,47 @@ def test_a_rollout_replaces_one_pod_at_a_time_from_the_highest_ordinal(of: dict,
     assert steps(of, *pods) == [("delete", name, "rollout") for name in expected]
 
 
+def rolling(most: int | str, replicas: int = 4, **spec: object) -> dict:
+    update = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": most, "partition": 0}}
+    return owner(replicas, updateStrategy=update, **spec)
+
+
+OLD = {"revision": "old"}
+
+
+@pytest.mark.parametrize(
+    ("of", "pods", "expected"),
+    [
+        (rolling(2), [pod(n, **OLD) for n in range(4)], [3, 2]),
+        (rolling("50%"), [pod(n, **OLD) for n in range(4)], [3, 2]),
+        (rolling("10%"), [pod(n, **OLD) for n in range(4)], [3]),  # rounded down, but never to none
+        (rolling(9), [pod(n, **OLD) for n in range(4)], [3, 2, 1, 0]),
+        (rolling(2), [pod(0, **OLD), pod(1, **OLD), pod(2), pod(3)], [1, 0]),
+        (rolling(2, **PARALLEL), [pod(0, **OLD), pod(1, **OLD), pod(2), pod(3, ready=None)], [1]),
+        (rolling(2, **PARALLEL), [pod(0, **OLD), pod(1, **OLD), pod(2, **OLD, **ENDING), pod(3, ready=None)], []),
+        # What is broken and old is what the update is for, and takes no place.
+        (rolling(1, **PARALLEL), [pod(n, **OLD, ready=None) for n in range(4)], [3]),
+        (rolling(1, **PARALLEL), [pod(0, **OLD, ready=None), pod(1, **OLD), pod(2), pod(3)], [1]),
+    ],
+)
+def test_with_max_unavailable_as_many_pods_go_as_are_not_unavailable_already(
+    of: dict, pods: list, expected: list
+) -> None:
+    """(kubernetes#137666; the gate is on by default since 1.37)"""
+    assert steps(of, *pods) == [("delete", f"web-{ordinal}", "rollout") for ordinal in expected]
+
+
+def test_a_set_that_is_recreated_ends_all_old_pods_before_it_makes_one() -> None:
+    """(KEP-3541, kubernetes#137187)"""
+    of = owner(2, kind="Recreate")
+    old = [pod(0, **OLD), pod(1, ready=None, **OLD), pod(2, **OLD)]
+    assert steps(of, *old) == [("delete", f"web-{ordinal}", "rollout") for ordinal in range(3)]
+    assert steps(of, pod(1, **OLD, **ENDING)) == [], "one that ends is waited for"
+    assert steps(of) == [("create", "web-0", "")], "then they are made in order"
+    assert [name for _, name, _ in steps(owner(2, kind="Recreate", **PARALLEL))] == ["web-0", "web-1"]
+    assert steps(of, pod(0), pod(1)) == []
+
+
 def test_a_set_that_is_deleted_does_nothing() -> None:
     of = owner(3)
     of["metadata"]["deletionTimestamp"] = at(1)
@@ -290,6 +331,19 @@ def test_a_rollout_is_complete_when_every_pod_is_new_and_ready(
     complete_rolling_update(owner(2, kind=kind), status)
     assert status["currentRevision"] == current
     assert status["currentReplicas"] == (2 if current == "new" else 1)
+
+
+def test_since_1_37_a_rollout_by_deletions_is_complete_too() -> None:
+    """(kubernetes#136833)"""
+    status = {
+        "replicas": 2,
+        "updatedReplicas": 2,
+        "readyReplicas": 2,
+        "currentRevision": "old",
+        "updateRevision": "new",
+    }
+    complete_rolling_update(owner(2, kind="OnDelete"), status, any_strategy=True)
+    assert status["currentRevision"] == "new"
 
 
 def test_a_set_without_pods_completes_with_none() -> None:

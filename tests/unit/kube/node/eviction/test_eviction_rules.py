@@ -314,6 +314,19 @@ def test_a_pod_above_a_limit_of_its_own_storage_is_told_which(obj: dict, usage: 
     assert storage_violation(obj, usage) == message
 
 
+def test_since_1_37_a_sidecar_is_held_to_its_own_limit_too() -> None:
+    """(kubernetes#138462; init containers that end are not)"""
+    sidecar = LIMITED | {"name": "app", "restartPolicy": "Always"}
+    roomy = asking("ephemeral-storage", "9Mi", kind="limits") | {"name": "b"}
+    above = using(written=2 * MI)
+    assert storage_violation(pod(initContainers=[sidecar], containers=(roomy,)), above) == ""
+    assert storage_violation(pod(initContainers=[sidecar], containers=(roomy,)), above, of_sidecars=True) == (
+        'Container app exceeded its local ephemeral storage limit "1Mi". '
+    )
+    ends = LIMITED | {"name": "app"}
+    assert storage_violation(pod(initContainers=[ends], containers=(roomy,)), above, of_sidecars=True) == ""
+
+
 @pytest.mark.parametrize(
     ("obj", "has"),
     [

@@ -159,6 +159,18 @@ def test_every_condition_observes_the_generation_that_it_is_given(made: Any) -> 
     assert made()["observedGeneration"] == 7
 
 
+def test_since_1_37_the_condition_of_the_sandbox_says_why_it_is_false() -> None:
+    """(kubernetes#135300)"""
+    none = PodStatus("u", "p", "n")
+    made = ready_to_start_containers_condition(pod(), none, says_why=True)
+    assert (made["status"], made["reason"], made["message"]) == (
+        "False",
+        "PodSandboxNotReady",
+        "no pod sandbox exists",
+    )
+    assert "reason" not in ready_to_start_containers_condition(pod(), none)
+
+
 def test_a_condition_takes_the_place_of_its_namesake_and_observes_what_others_do() -> None:
     own: dict[str, Any] = {"type": "D", "status": "True"}
     empty: dict[str, Any] = {}

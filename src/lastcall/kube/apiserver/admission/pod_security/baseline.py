@@ -210,6 +210,7 @@ SYSCTLS: dict[int, tuple[str, ...]] = {
         "net.ipv4.tcp_keepalive_probes",
     ),
     32: ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"),
+    37: ("net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_notsent_lowat"),  # kubernetes#138389
 }  # fmt: skip
 """Which are safe besides the earlier ones since 1.x. (check_sysctls.go)"""
 
