@@ -86,7 +86,7 @@ def run(*arguments: str) -> str:
 
 
 class Cluster:
-    """`kubeconfig` of one that stands; `roles` is role → pid."""
+    """`kubeconfig` of a running one; `roles` is role → pid."""
 
     def __init__(self, name: str, stack: ExitStack) -> None:
         self.name = name

@@ -86,7 +86,7 @@ async def stores(directory: Path, etcd: Etcd, rounds: int, writes: int) -> dict[
 
 
 def requests_of(server: Server, label: str, writes: int) -> tuple[float, float]:
-    """(creates a second, from the first create until one watch had told of all)."""
+    """(creates a second, from the first create until one watch had shown all)."""
     path = "/api/v1/namespaces/default/configmaps"
     each = writes // WRITERS
     revision = server.got(path + "?limit=1")["metadata"]["resourceVersion"]

@@ -56,7 +56,7 @@ def main() -> int:
         burn = ["nice", "-n", str(options.nice), "sh", "-c", "while :; do :; done"]
         burners += [subprocess.Popen(burn) for _ in range(options.burners)]
         until = time.monotonic() + options.minutes * 60
-        told, pods = time.monotonic(), 0
+        last, pods = time.monotonic(), 0
         load: list[float] = []
         while time.monotonic() < until:
             run(*kubectl, "create", "-f", "-", given=json.dumps(POD))
@@ -64,11 +64,11 @@ def main() -> int:
             run(*kubectl, "delete", "pod/p", "--wait", "--timeout=120s")
             pods += 1
             load.append(os.getloadavg()[0])
-            if time.monotonic() - told > 60:
-                told = time.monotonic()
+            if time.monotonic() - last > 60:
+                last = time.monotonic()
                 restarts = {each["role"]: each["restarts"] for each in processes()}
                 print(
-                    f"{(until - told) / 60:5.1f} minutes left, load {load[-1]:.1f}, {pods} Pods, restarts {restarts}",
+                    f"{(until - last) / 60:5.1f} minutes left, load {load[-1]:.1f}, {pods} Pods, restarts {restarts}",
                     flush=True,
                 )
         found = processes()

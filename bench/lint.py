@@ -1,6 +1,6 @@
 """How long `lastcall lint` takes, from the command to its end, and what its pass adds to `run` and `rollout`.
 
-Every figure is a fresh interpreter with compiled modules, as an installed one has them; its CPU time stands beside it,
+Every figure is a fresh interpreter with compiled modules, as an installed one has them; its CPU time is beside it,
 which other work on the machine disturbs less. `python -m bench.lint [--runs N]`.
 """
 

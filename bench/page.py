@@ -7,7 +7,7 @@ frames   frame times in the browser while 200 of `--pods` real Pods end; of what
 replayed the same with copies of one real Pod, of which 200 end in 20 s with its records: the CPU is the browser's
 history  the page of a cluster of which 500 ends, 120 records each, are remembered, after ten times as many have come:
          how long it takes to absorb, to load, to search, and what it holds in memory
-steps    from the record of a Pod's SIGTERM until its step stands in the page: of 20 Pods, one after the other
+steps    from the record of a Pod's SIGTERM until its step is in the page: of 20 Pods, one after the other
 
 The browser is Debian's chromium, driven by `tests/support/browser.py`. Prints Markdown.
 """
@@ -205,8 +205,8 @@ async def cost(pods: int) -> None:
     )
     columns = [(False, False), (True, False), (False, True), (True, True)]
     for role in [*shares[True, True][0]]:
-        told = [statistics.median([each.get(role, 0.0) for each in shares[column]]) for column in columns]
-        print(f"| {role} | {' | '.join(f'{each:.1f}' for each in told)} |")
+        medians = [statistics.median([each.get(role, 0.0) for each in shares[column]]) for column in columns]
+        print(f"| {role} | {' | '.join(f'{each:.1f}' for each in medians)} |")
 
 
 # -- frames -----------------------------------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ class Replayed:
             raise NoMore
         self._opened = True
         facts = {"name": self.name, "kubernetesVersion": "1.36"}
-        return Opened(facts, "1", Nobody(), self._each(), False, lambda told: None)  # type: ignore[arg-type]
+        return Opened(facts, "1", Nobody(), self._each(), False, lambda on_object: None)  # type: ignore[arg-type]
 
     async def _each(self) -> AsyncIterator[Record]:
         shift = self._records[-1].at_ns - self._records[0].at_ns

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lastcall.kube.api import NODES, PODS
 from lastcall.records.record import Record
-from lastcall.ui.source import NoMore, Opened, Told
+from lastcall.ui.source import NoMore, ObjectHandler, Opened
 
 if TYPE_CHECKING:
     from browser import Page
@@ -46,8 +46,8 @@ async def measured(page: Page, pods: int, ends: int, end: Callable[[], Awaitable
     print("| | frames | apart: p50 | p95 | longest | script and layout, CPU: p50 | p95 | longest |")
     print("|---|---|---|---|---|---|---|---|")
     for name, apart, busy in rows:
-        told = [f"{at_share(those, 0.5)} | {at_share(those, 0.95)} | {max(those):.1f} ms" for those in (apart, busy)]
-        print(f"| {name} | {len(apart)} | {told[0]} | {told[1]} |")
+        columns = [f"{at_share(those, 0.5)} | {at_share(those, 0.95)} | {max(those):.1f} ms" for those in (apart, busy)]
+        print(f"| {name} | {len(apart)} | {columns[0]} | {columns[1]} |")
 
 
 def at_share(values: list[float], share: float) -> str:
@@ -86,7 +86,7 @@ class EndingPods:
         self._pods = [_copy(pod, number) for number in range(pods)]
         self._zero = next(each.at_ns for each in records if each.kind == "DeleteAccepted")
         self._records, self._ends = [each for each in records if each.at_ns >= self._zero], ends
-        self._told: Told | None = None
+        self._on_object: ObjectHandler | None = None
         self._begun, self._opened = asyncio.Event(), False
 
     async def open(self) -> Opened:
@@ -99,17 +99,17 @@ class EndingPods:
     async def end(self) -> None:
         self._begun.set()
 
-    def _watch(self, told: Told) -> None:
-        self._told = told
+    def _watch(self, on_object: ObjectHandler) -> None:
+        self._on_object = on_object
         for name in sorted({each["spec"]["nodeName"] for each in self._pods}):
             conditions = [{"type": "Ready", "status": "True"}]
-            told(NODES, "ADDED", {"metadata": {"name": name, "uid": name}, "status": {"conditions": conditions}})
+            on_object(NODES, "ADDED", {"metadata": {"name": name, "uid": name}, "status": {"conditions": conditions}})
         for each in self._pods:
-            told(PODS, "ADDED", each)
+            on_object(PODS, "ADDED", each)
 
     async def _each(self) -> AsyncIterator[Record]:
         await self._begun.wait()
-        assert self._told is not None
+        assert self._on_object is not None
         began, wall = time.monotonic_ns(), time.time_ns()
         due = [
             (each.at_ns - self._zero + number * 1_000_000_000 // ENDS_A_SECOND, number, each)
@@ -120,11 +120,11 @@ class EndingPods:
             await asyncio.sleep(max(0, began + after - time.monotonic_ns()) / 1e9)
             pod = self._pods[number]
             if record.kind == "DeleteAccepted":
-                self._told(PODS, "MODIFIED", _deleted(pod))
+                self._on_object(PODS, "MODIFIED", _deleted(pod))
             at = {"at_ns": began + after, "wall_ns": wall + after}
             yield dataclasses.replace(record, id=f"{record.id}-{number}", pod_uid=pod["metadata"]["uid"], **at)
             if record is self._records[-1]:
-                self._told(PODS, "DELETED", pod)
+                self._on_object(PODS, "DELETED", pod)
         await asyncio.Event().wait()
 
 

@@ -1,4 +1,4 @@
-"""`python -m bench rollouts --context NAME`: the same on somebody's cluster, beside what the embedded one says.
+"""`python -m bench rollouts --context NAME`: the same on an existing cluster, beside what the embedded one says.
 
 Each example is applied in a namespace of its own, which is deleted at the end, and rolled out so many times by the real
 command, with requests from a Pod. Before the first run and after each one the whole API is listed (what is in the
@@ -57,15 +57,15 @@ def rollouts_there(there: There, variants: Sequence[Variant], runs: int, seconds
     """Print the table. Answers whether verdicts agree, nothing is left, and every request has an outcome."""
     print(f"{machine()}; context {there.context}, load of the machine at the begin {os.getloadavg()[0]:.1f}\n")
     print(HEADER, flush=True)
-    told: list[str] = []
+    lines: list[str] = []
     once = {each.manifest: each for each in reversed(variants)}
     for manifest in MANIFESTS:
         if manifest in once:
             plain = tuple(each for each in once[manifest].arguments if each != "--apply-advice")
-            told += asyncio.run(_variant(there, replace(once[manifest], arguments=plain), runs, seconds, raw))
-    for line in told:
+            lines += asyncio.run(_variant(there, replace(once[manifest], arguments=plain), runs, seconds, raw))
+    for line in lines:
         print(line)
-    return not any(line.startswith("WRONG") for line in told)
+    return not any(line.startswith("WRONG") for line in lines)
 
 
 async def _variant(there: There, variant: Variant, runs: int, seconds: float, raw: Path | None) -> list[str]:
@@ -73,7 +73,7 @@ async def _variant(there: There, variant: Variant, runs: int, seconds: float, ra
     config = load_kubeconfig(there.kubeconfig)
     client = client_for(config)
     found: list[dict[str, Any]] = []
-    told: list[str] = []
+    lines: list[str] = []
     try:
         await client.create(NAMESPACES, {"metadata": {"name": namespace}})
         await _apply(client, namespace, variant, there.python or there.image)
@@ -83,7 +83,7 @@ async def _variant(there: There, variant: Variant, runs: int, seconds: float, ra
             found.append(each := await asyncio.to_thread(_run, there, variant, namespace, seconds))
             await _settled(client, namespace, variant.manifest)
             if left := difference(before, await _api(client, namespace)):
-                told.append(f"WRONG: {variant.name}, run {number + 1} left: {'; '.join(left)}")
+                lines.append(f"WRONG: {variant.name}, run {number + 1} left: {'; '.join(left)}")
             if raw is not None:
                 with raw.open("a") as file:
                     file.write(json.dumps(each) + "\n")
@@ -98,13 +98,13 @@ async def _variant(there: There, variant: Variant, runs: int, seconds: float, ra
     print(row(f"{variant.name}, embedded", embedded["experiments"][:1], None, 1), flush=True)
     verdicts = {each["verdict"] for each in experiments}
     loads = sorted(each["load"] for each in found)
-    told.append(f"{variant.name}: the machine's load was {loads[0]:g} to {loads[-1]:g}" if loads else "no run")
+    lines.append(f"{variant.name}: the machine's load was {loads[0]:g} to {loads[-1]:g}" if loads else "no run")
     if len(experiments) < runs or verdicts != set(first):
-        told.append(f"WRONG: {variant.name}: {len(experiments)} results, {verdicts} there, {first} embedded")
+        lines.append(f"WRONG: {variant.name}: {len(experiments)} results, {verdicts} there, {first} embedded")
     books = sum(len(each[key]) for each in experiments for key in ("withoutOutcome", "unaccounted"))
-    told += [f"WRONG: {variant.name}: {books} requests are unaccounted"] if books else []
-    told += [f"WRONG: {variant.name}: {each['stderr']}" for each in found if each["status"] not in (0, 3)]
-    return told
+    lines += [f"WRONG: {variant.name}: {books} requests are unaccounted"] if books else []
+    lines += [f"WRONG: {variant.name}: {each['stderr']}" for each in found if each["status"] not in (0, 3)]
+    return lines
 
 
 def _run(there: There, variant: Variant, namespace: str, seconds: float) -> dict[str, Any]:

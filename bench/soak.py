@@ -34,14 +34,14 @@ from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
 
 NAMESPACE = "default"
 STUCK_SECONDS = 120.0
-"""A life that takes longer is told of, and counted."""
+"""A life that takes longer is reported, and counted."""
 WARM_UP = 1 / 3
 QUICK = "trap 'exit 0' TERM; while :; do sleep 600 & wait $!; done"
 BOUNDED = {
     "PSS front": "records of the last 500 Pods that ended, 64 MiB at most (records/keep.py)",
-    "PSS control-plane": "history of the store, 10 000 writes or 16 MiB or 5 min (kube/store/index.py); what was told "
-    "lately, 4 096 keys of each component that writes Events (client/event_correlator.py), which a Job reaches after "
-    "4 000; uids of 10 000 objects that are gone (kube/controllers/garbagecollector/controller.py)",
+    "PSS control-plane": "history of the store, 10 000 writes or 16 MiB or 5 min (kube/store/index.py); what was "
+    "reported lately, 4 096 keys of each component that writes Events (client/event_correlator.py), which a Job "
+    "reaches after 4 000; uids of 10 000 objects that are gone (kube/controllers/garbagecollector/controller.py)",
     "PSS node-1": "the allocator's arenas; records of the ring in shared memory",
     "PSS shim-1": "the record ring in shared memory, until each of its pages was written once",
     "PSS init": "the record ring in shared memory, until each of its pages was written once",

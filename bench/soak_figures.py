@@ -30,7 +30,7 @@ def fit(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def look(pods: int, seconds: float, front: int, counts: dict[str, float]) -> Sample:
-    """`counts` are figures that the API told."""
+    """`counts` are figures from the API."""
     roles = _roles(front)
     figures: dict[str, float] = {}
     for role, pid in roles.items():

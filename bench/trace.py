@@ -140,21 +140,21 @@ async def follow(kubeconfig: str, count: int, profile: str) -> None:
 
             profiler = cProfile.Profile()
             profiler.enable()
-        size, told, waiting, began = 0, 0, 0, 0.0
+        size, stories, waiting, began = 0, 0, 0, 0.0
         async for ending in follower.endings():
             began = began or time.monotonic()
             waiting = max(waiting, follower.waiting())
             text = output.document(
                 [ending], "json", kubernetes_version="1.36", status=exit_status([ending]), explain=False, width=100
             )
-            size, told = size + len(text), told + 1
+            size, stories = size + len(text), stories + 1
         seconds = time.monotonic() - began
         await running
         if profile:
             profiler.dump_stats(profile)
         last = figures(follower)
         answer = {key: last[key] - first[key] for key in ("cpu", "requests")}
-        answer |= {"told": told, "bytes": size, "seconds": seconds, "waiting": waiting}
+        answer |= {"told": stories, "bytes": size, "seconds": seconds, "waiting": waiting}
         answer |= {"watches": last["watches"], "before": first["peak"], "peak": last["peak"]}
         print(json.dumps(answer), flush=True)
 
@@ -224,7 +224,7 @@ def main() -> None:
     print(f"{machine()}; load before: {load:.1f}\n")
     print("| figure | value |\n|---|---|")
     print(f"| Pods that ended, {arguments.at_once} at a time | {count} in {found['ended']:.1f} s |")
-    print(f"| stories told | {found['told']}, {found['bytes'] / count / 1024:.1f} KiB of JSON each |")
+    print(f"| stories reported | {found['told']}, {found['bytes'] / count / 1024:.1f} KiB of JSON each |")
     print(f"| CPU of each end, the story's rendering included | {found['cpu'] / count * 1e3:.2f} ms |")
     print(f"| memory, peak: following all, then with their ends | {found['before']:.0f} → {found['peak']:.0f} MB |")
     print(f"| finished stories that waited to be rendered, most | {found['waiting']} |")

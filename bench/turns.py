@@ -1,8 +1,8 @@
 """`python -m bench turns OTHER [--pods 200] [--starts 20] [--bursts 30]`: this checkout and another one, in turns.
 
-Starts take turns one by one. For all else a cluster of each stands beside the other, and an API server of each: a Pod
+Starts take turns one by one. For all else a cluster of each runs beside the other, and an API server of each: a Pod
 of one, a Pod of the other, and the one that is not measured rests. So a machine that is slow for a second is so for
-both. Beside the times stands the CPU that the processes of the cluster used, which other work disturbs least.
+both. Beside the times is the CPU that the processes of the cluster used, which other work disturbs least.
 `ratio` is the median of ours / theirs of each pair; its interval is that of 2 000 draws of the pairs with replacement
 (95 %): one that holds 1 shows no difference. Each is driven by its own `bench` where that has `serve`.
 """
@@ -46,7 +46,7 @@ def environment(checkout: Path) -> dict[str, str]:
 
 
 class Standing:
-    """`bench.cluster_child serve`: a cluster that does what it is told, line by line."""
+    """`bench.cluster_child serve`: a cluster that does what each line asks."""
 
     def __init__(self, checkout: Path, stack: ExitStack) -> None:
         self._process = subprocess.Popen(

@@ -38,7 +38,7 @@ class VirtualNode(Protocol):
 class StagesNode:
     """No kubelet and no runtime: a Pod of this node is Running and Ready after a tick; one that is being deleted is
     removed (grace 0, with its uid) after a tick. So do KWOK's stages pod-ready and pod-delete. With `last_status` its
-    containers are told to have terminated first, as a kubelet does: one write more for each life."""
+    containers are reported as terminated first, as a kubelet does: one write more for each life."""
 
     def __init__(self, world: World, number: int, client_of: ClientOf, *, last_status: bool) -> None:
         self._world = world

@@ -27,10 +27,10 @@ def value(option: click.Option) -> dict[str, Any]:
         one = {"type": ["string", "number"]}
     if option.multiple:
         one = {"anyOf": [one, {"type": "array", "items": one}]}
-    told = " ".join((option.help or "").split())
+    text = " ".join((option.help or "").split())
     if key_of(option) not in PROJECT:
-        told += " Only in a file that --config or LASTCALL_CONFIG names."
-    return {"description": told.strip(), **one}
+        text += " Only in a file that --config or LASTCALL_CONFIG names."
+    return {"description": text.strip(), **one}
 
 
 def values(command: click.Command) -> dict[str, Any]:

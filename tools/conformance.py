@@ -1,4 +1,4 @@
-"""Kubernetes's own conformance suite on a cluster of this clone; what it says stands in docs/conformance.md.
+"""Run Kubernetes's own conformance suite on a cluster of this clone, and write docs/conformance.md.
 
     python tools/conformance.py [--focus REGEX | --part] [--as-user] [--procs N] [--keep FILE]
     python tools/conformance.py --results FILE... [--as-user]     what earlier runs kept, as if it were one run
@@ -7,7 +7,7 @@
 
 It needs the suite beside the clone (../shared/kubernetes, `install --conformance`), root, and about 40 minutes for all.
 docs/conformance.md is written only when all of it ran. `--as-user` runs the cluster as an ordinary user whom
-/etc/subuid gives 65 536 ids; what does not pass there stands in docs/fidelity.md, with its reason.
+/etc/subuid gives 65 536 ids; what does not pass there is in docs/fidelity.md, with its reason.
 
 `--part` runs the specs of conformance_part.txt: those of a kept run that passed within a few seconds each, so that in
 minutes much is looked at. CI does so on every change. `--choose` makes that list.
@@ -110,16 +110,16 @@ def passed_of(results: Results) -> int:
 
 
 def document(runs: Sequence[Results], commit: str, kept: str = "") -> str:
-    """What stands in docs/conformance.md. `kept` says where the runs are."""
+    """Return the text of docs/conformance.md. `kept` says where the runs are."""
     *counts, last = (str(passed_of(each)) for each in runs)
-    told = f"{', '.join(counts)} and {last}" if counts else last
+    passed = f"{', '.join(counts)} and {last}" if counts else last
     times = f" in {len(runs)} runs" if len(runs) > 1 else ""
     lines = [
         "# Kubernetes's conformance suite",
         "",
         "Made by `make conformance`: two nodes, as root, the suite of Kubernetes 1.36.2.",
         "",
-        f"Commit {commit}, {datetime.now(UTC):%Y-%m-%d}: {told} of {len(runs[0])} passed{times}.{kept}",
+        f"Commit {commit}, {datetime.now(UTC):%Y-%m-%d}: {passed} of {len(runs[0])} passed{times}.{kept}",
     ]
     failures = {name: each for run in runs for name, each in run.items() if not each["passed"]}
     if failures:
@@ -156,7 +156,7 @@ def keep_runs(files: Sequence[Path], real: Path | None, commit: str) -> None:
 
 
 def user_section(results: Results, commit: str) -> str:
-    """What stands in docs/fidelity.md of a run as an ordinary user."""
+    """Return the part of docs/fidelity.md about a run as an ordinary user."""
     passed = passed_of(results)
     alone = any("[Serial]" in name for name in results)
     of = (
@@ -175,7 +175,7 @@ def user_section(results: Results, commit: str) -> str:
 
 
 def written_into(text: str, section: str) -> str:
-    """`text` with what stands between the marks replaced."""
+    """Return `text` with what is between the marks replaced."""
     before, _, rest = text.partition(BEGIN)
     return before + section + rest.partition(END)[2]
 

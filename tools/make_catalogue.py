@@ -53,7 +53,7 @@ WIDTH = 120
 
 KINDS_HEAD = '''"""The kinds of records, each typed with the facts that it carries.
 
-Made of records/definitions by tools/make_catalogue.py: change it there. docs/ending-v1.md says what each tells.
+Made of records/definitions by tools/make_catalogue.py: change it there. docs/ending-v1.md explains each.
 """
 
 # check: standard library
@@ -126,7 +126,7 @@ def cell(text: str) -> str:
 
 
 def with_part(text: str, name: str, part: str) -> str:
-    """`text` with what stands between the marks of `name` replaced."""
+    """Return `text` with what is between the marks of `name` replaced."""
     begin, end = f"<!-- begin {name}: made by tools/make_catalogue.py -->", f"<!-- end {name} -->"
     before, found, rest = text.partition(begin)
     _, found_too, after = rest.partition(end)

@@ -91,7 +91,7 @@ class Types:
         return own if own is None or name not in self._inline else {**self.structs[self._inline[name]], **own}
 
     def place(self, name: str, field: list[Any]) -> int:
-        """Where a field of a message, or the struct that it embeds, stands in the Go type."""
+        """Return where a field of a message, or the struct that it embeds, is in the Go type."""
         order = self._order.get(name) or []
         shown = field[2].rpartition(".")[2] if field[3:] and field[3] & 2 else field[1]
         return order.index(shown) if shown in order else -1

@@ -6,7 +6,7 @@
 - `tour_data()`: every run with its story, for the tour of the documentation, which has no cluster behind it
 
 The cluster is that of tests/support: API server, controllers, scheduler, kubelet and proxy are the real ones, and
-containers are simulated. So what is told here is predicted, and the page says so.
+containers are simulated. So what it shows is predicted, and the page says so.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ RECORDED_FILE = ROOT / "src/lastcall/ui/tour/recorded.json"
 NODES = 2
 """Each has a proxy."""
 
-Told = dict[str, Any]
+Document = dict[str, Any]
 
 
 TAKES_MEMORY = "head -c 48m"
@@ -55,8 +55,8 @@ TAKES_MEMORY = "head -c 48m"
 OOM_SECONDS = 0.4
 
 
-async def _run_out_of_memory(cluster: VirtualCluster, told: list[Told]) -> None:
-    await cluster.wait_until(lambda: told and told[-1]["state"] == "ending", 60)
+async def _run_out_of_memory(cluster: VirtualCluster, shown: list[Document]) -> None:
+    await cluster.wait_until(lambda: shown and shown[-1]["state"] == "ending", 60)
     await cluster.sleep(OOM_SECONDS)
     for node in cluster.nodes.values():
         for container in await node.runtime.list_containers():
@@ -69,9 +69,9 @@ def _has_too_little(experiment: Experiment) -> bool:
     return TAKES_MEMORY in text and '"memory":"24Mi"' in text
 
 
-def play(experiment: Experiment, version: str = DEFAULT_VERSION) -> tuple[Told, Ending | None]:
-    """What the page is told at the end of a run, and the Pod's ending; None where it never came to that."""
-    told: list[Told] = []
+def play(experiment: Experiment, version: str = DEFAULT_VERSION) -> tuple[Document, Ending | None]:
+    """Return what the page gets at the end of a run, and the Pod's ending; None if it never came to that."""
+    shown: list[Document] = []
     programs: list[ShellPrograms] = []
 
     def ending_of(cluster: VirtualCluster, uid: str) -> Ending:
@@ -82,10 +82,10 @@ def play(experiment: Experiment, version: str = DEFAULT_VERSION) -> tuple[Told, 
 
     async def scenario(cluster: VirtualCluster) -> None:
         programs.append(ShellPrograms(cluster.world, cluster.volumes.messages))
-        run = Run(experiment, cluster.client, cluster.world, lambda uid: ending_of(cluster, uid), told.append)
+        run = Run(experiment, cluster.client, cluster.world, lambda uid: ending_of(cluster, uid), shown.append)
         async with proxies(cluster), asyncio.TaskGroup() as tasks:
             if _has_too_little(experiment):
-                tasks.create_task(_run_out_of_memory(cluster, told))
+                tasks.create_task(_run_out_of_memory(cluster, shown))
             await run.run()
 
     def program(config: ContainerConfig, sandbox: PodSandboxConfig) -> Program:
@@ -96,14 +96,14 @@ def play(experiment: Experiment, version: str = DEFAULT_VERSION) -> tuple[Told, 
         return programs[0](config, sandbox)
 
     cluster = run_cluster(scenario, program, kubernetes_version=version, nodes=NODES)
-    uid = told[-1]["uid"]
-    return told[-1], ending_of(cluster, uid) if uid and told[-1]["answers"] else None
+    uid = shown[-1]["uid"]
+    return shown[-1], ending_of(cluster, uid) if uid and shown[-1]["answers"] else None
 
 
-def facts(told: Told, ending: Ending | None) -> Told:
+def facts(shown: Document, ending: Ending | None) -> Document:
     """What is compared between versions: of the first container, and of the Pod."""
     if ending is None:
-        return {"error": told["error"]}
+        return {"error": shown["error"]}
     main = next(each for each in ending.containers if each.kind == "container")
     phases = [
         each.facts_as(kinds.POD_STATUS_WRITTEN).get("phase")
@@ -113,7 +113,7 @@ def facts(told: Told, ending: Ending | None) -> Told:
     return {**_of_container(main), "gone": _seconds(ending.gone), "phase": phases[-1] if phases else ""}
 
 
-def _of_container(main: ContainerEnding) -> Told:
+def _of_container(main: ContainerEnding) -> Document:
     hook = main.hook
     return {
         "hook": [_seconds(hook.started_at), _seconds(hook.finished_at)] if hook is not None else None,
@@ -132,13 +132,13 @@ PHASES = "graceful"
 """The last phase differs in every experiment: one shows it."""
 
 
-def _differ(found: Mapping[str, Told]) -> bool:
+def _differ(found: Mapping[str, Document]) -> bool:
     return len({orjson.dumps({**each, "phase": ""}) for each in found.values()}) > 1
 
 
-def versions() -> Told:
+def versions() -> Document:
     """The experiments for which a version of Kubernetes makes a difference."""
-    runs: dict[str, Mapping[str, Told]] = {}
+    runs: dict[str, Mapping[str, Document]] = {}
     for name, experiment in EXPERIMENTS.items():
         found = {version: facts(*play(experiment, version)) for version in COMPARED}
         if _differ(found) or name == PHASES:
@@ -146,7 +146,7 @@ def versions() -> Told:
     return {"versions": list(COMPARED), "runs": runs}
 
 
-def tour_data() -> Told:
+def tour_data() -> Document:
     """Every experiment under the newest version, with the story that the page draws."""
     runs = {}
     for name, experiment in EXPERIMENTS.items():
@@ -154,32 +154,32 @@ def tour_data() -> Told:
         assert ending is not None, f"{name}: {run['error']}"
         last = max(each.record.at_ns for each in ending.entries)
         made = story(ending, None, last, DEFAULT_VERSION)
-        runs[name] = {**run, "story": {each: languages.told(made, each) for each in languages.LANGUAGES}}
+        runs[name] = {**run, "story": {each: languages.translate(made, each) for each in languages.LANGUAGES}}
     return {"kubernetesVersion": DEFAULT_VERSION, "runs": runs, "levels": [_level(each) for each in levels().values()]}
 
 
-def play_level(level: Level, *, solved: bool) -> tuple[Told, Ending | None]:
+def play_level(level: Level, *, solved: bool) -> tuple[Document, Ending | None]:
     """A level as it is given, or solved."""
     manifest, grace = (level.solved, level.grace) if solved else (level.manifest, None)
     return play(experiment_of(level, manifest, grace))
 
 
-def _level(level: Level) -> Told:
+def _level(level: Level) -> Document:
     """With both of its runs, for a page without a cluster."""
     runs = {name: _run_of(level, solved=name == "solved") for name in ("given", "solved")}
     return {**level_document(level), "runs": runs}
 
 
-def _run_of(level: Level, *, solved: bool) -> Told:
+def _run_of(level: Level, *, solved: bool) -> Document:
     """With its story in each language."""
     run, ending = play_level(level, solved=solved)
     assert ending is not None, f"{level.id}: {run['error']}"
     last = max(each.record.at_ns for each in ending.entries)
     made = story(ending, None, last, DEFAULT_VERSION)
-    return {**run, "story": {each: languages.told(made, each) for each in languages.LANGUAGES}}
+    return {**run, "story": {each: languages.translate(made, each) for each in languages.LANGUAGES}}
 
 
-def recorded() -> Told:
+def recorded() -> Document:
     """Level → how it ends as it is given, for a machine that has not what it needs."""
     return {each.id: _run_of(each, solved=False) for each in levels().values() if each.needs}
 
@@ -189,7 +189,7 @@ def rules() -> dict[str, list[str]]:
     steps = orjson.loads(LESSON.read_bytes())["steps"]
     named = {step["rule"] for step in steps} | {level.rule for level in levels().values()}
     return {
-        key: [str(languages.told(explain(key), each)) for each in languages.LANGUAGES]
+        key: [str(languages.translate(explain(key), each)) for each in languages.LANGUAGES]
         for key in RULES
         if any(each.endswith(f"/{key}") or each == key for each in named)
     }

@@ -1,6 +1,6 @@
 """Make src/lastcall/kube/api/types/ from src/lastcall/kube/api/schema/schema.json: `python tools/make_types.py`.
 
-One TypedDict for each type of the API that `FILES` reaches. A type stands in the first file whose roots reach it, so a
+One TypedDict for each type of the API that `FILES` reaches. A type is in the first file whose roots reach it, so a
 file imports only from the files before it. `python tools/make_types.py` is to be run after a change here or of the
 schema; tests/unit/kube/api/test_types.py fails when the files are not what this writes.
 """
@@ -230,7 +230,7 @@ def wrapped(line: str) -> list[str]:
 
 
 def _split(annotation: str, indent: str, before: str, after: str) -> list[str]:
-    """One line if it fits; else what stands in the brackets on one line, or with one argument a line."""
+    """Return one line if it fits; else the content of the brackets on one line, or with one argument a line."""
     line = f"{indent}{before}{annotation}{after}"
     if len(line) <= LINE_LENGTH or "[" not in annotation:
         return [line]

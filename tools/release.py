@@ -1,7 +1,7 @@
 """Build what is published, twice, and compare: `python tools/release.py [DIRECTORY]` (dist/ without).
 
 The first wheel and sdist are built from the work tree, the second ones from the first sdist, unpacked elsewhere. They
-must be equal byte by byte: then the sdist builds, and whoever has the sources can check a published file. Needs
+must be equal byte by byte: then the sdist builds, and everybody with the sources can check a published file. Needs
 hatchling and hatch-fancy-pypi-readme (the `dev` group), and no network.
 """
 

@@ -3,7 +3,7 @@
 It needs root, chromium and a font for Japanese (fonts-ipaexfont-gothic). By default into docs/images; ui-live.png is
 animated, for README. `--views FOLDER` keeps every view there, whole: light, dark, and as wide as
 a phone, and pages that were saved. `--vision FOLDER` keeps there how people see the page who see colors
-differently, and the page as it is printed, for somebody to look at: nothing may be told by color alone.
+differently, and the page as it is printed, to be looked at: nothing may depend on color alone.
 """
 
 import argparse
@@ -187,7 +187,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 async def views(studio: Studio, folder: Path) -> None:
-    """Every view as it is now, whole, for somebody to look at."""
+    """Save every view as it is now, whole, to be looked at."""
     for look, options in LOOKS.items():
         page = await studio.open(**options)
         uid = "[...document.querySelectorAll('tbody a')].find(e => /web/.test(e.innerText)).hash"
@@ -247,12 +247,12 @@ async def search_pictures(studio: Studio, whole: Path | None) -> None:
 
 async def of_rollouts(folder: Path | None, visions: Path | None, whole: Path | None, process: BrowserProcess) -> None:
     rollouts = ROOT / "examples/rollout"
-    told: list[tuple[Callable[[Studio, Path | None], Coroutine[Any, Any, None]], tuple[str, ...]]] = [
+    taken: list[tuple[Callable[[Studio, Path | None], Coroutine[Any, Any, None]], tuple[str, ...]]] = [
         (rollout_pictures, ("naive.yaml", "--propagation", "1s"))
     ]
     if visions is not None:
-        told.append((search_pictures, ("polite.yaml", "--find-safe", "--confirm", "2")))
-    for take, (manifest, *options) in told:
+        taken.append((search_pictures, ("polite.yaml", "--find-safe", "--confirm", "2")))
+    for take, (manifest, *options) in taken:
         with Place() as place:
             served = place.start("rollout", str(rollouts / manifest), *options, "--ui")
             try:

@@ -49,19 +49,19 @@ def exact(name: str) -> dict[str, Ending]:
     return found
 
 
-def compared(told: dict[str, Ending], known: dict[str, Ending]) -> tuple[list[str], list[str]]:
+def compared(traced_endings: dict[str, Ending], known: dict[str, Ending]) -> tuple[list[str], list[str]]:
     """(differences, what is said to be unknown), each with the Pod's name before it where there are several."""
     differ: list[str] = []
     unknown: list[str] = []
-    for name, ending in told.items():
-        before = f"{name}: " if len(told) > 1 else ""
+    for name, ending in traced_endings.items():
+        before = f"{name}: " if len(traced_endings) > 1 else ""
         if name not in known:
             differ.append(f"{name}: a Pod that is not there")
             continue
         differ += [f"{before}{each}" for each in differences(ending, known[name])]
         unknown += [f"{before}{each}" for each in ending.not_known]
     ended = [name for name, each in known.items() if each.zero_kind]
-    differ += [f"{name}: its end is not told" for name in ended if name not in told]
+    differ += [f"{name}: its end is not reported" for name in ended if name not in traced_endings]
     return differ, unknown
 
 
@@ -79,8 +79,8 @@ async def play(kubeconfig: str, names: list[str], at_once: int) -> dict[str, Any
     async def one(client: Any, name: str) -> None:
         async with turn:
             try:
-                told = await traced(client, name)
-                differ, unknown = compared(told, results[name])
+                endings = await traced(client, name)
+                differ, unknown = compared(endings, results[name])
             except Exception as error:  # one lifecycle that cannot be played does not end the others
                 differ, unknown = [f"not played: {error!r}"], []
         results[name] = {"differ": differ, "unknown": unknown}

@@ -89,8 +89,8 @@ class Machine:
         return run([*unshare, "sh", "-c", ENTER, "sh", str(self.root), *become, *words, *command], timeout=600)
 
     def kernel_and_system(self) -> str:
-        told = self.inside("root", "sh", "-c", '. /etc/os-release; echo "$PRETTY_NAME"; python3 --version')
-        return ", ".join(told.stdout.split("\n")[:2])
+        answer = self.inside("root", "sh", "-c", '. /etc/os-release; echo "$PRETTY_NAME"; python3 --version')
+        return ", ".join(answer.stdout.split("\n")[:2])
 
     def tried(self, user: str) -> list[str]:
         """What came of each command, for a row of the table."""

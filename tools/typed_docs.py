@@ -24,7 +24,7 @@ class Field:
     """Without NotRequired and Annotated."""
     required: bool
     notes: tuple[Any, ...]
-    """What stands in Annotated, of the innermost first."""
+    """Return the metadata of Annotated, of the innermost first."""
 
     @property
     def texts(self) -> list[str]:

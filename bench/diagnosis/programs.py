@@ -54,7 +54,7 @@ class Program:
     finishes: bool = True
     """Answers the requests under way before it leaves."""
     quit_path: str = ""
-    """Where somebody may ask it to stop listening, "" for nowhere. It leaves on the stop signal all the same."""
+    """Where a request asks it to stop listening, "" for nowhere. It leaves on the stop signal all the same."""
     leaves_zombies: bool = False
     eats: Literal["", "self", "child"] = ""
     """Who needs much memory a moment after the start."""

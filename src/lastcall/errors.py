@@ -65,7 +65,7 @@ class NotReady(WorldError):
 
 
 class StillThere(WorldError):
-    """What was deleted is not gone in time; the text tells what holds it."""
+    """Raised when what was deleted is not gone in time; the text says what holds it."""
 
 
 class Crashed(WorldError):

@@ -18,7 +18,7 @@ from lastcall.ui.board import Board, Changes
 from lastcall.ui.cells import pod_cell
 from lastcall.ui.entrance import Entrance
 from lastcall.ui.server import PageServer
-from lastcall.ui.source import NoMore, Opened, PageClient, Told
+from lastcall.ui.source import NoMore, ObjectHandler, Opened, PageClient
 from lastcall.ui.watching import Watching
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -59,8 +59,8 @@ class Cluster:
         about = {"name": "made", "kubernetesVersion": "1.36"}
         return Opened(about, "1", cast(PageClient, Client()), self._records(), True, self._watch)
 
-    def _watch(self, told: Told) -> None:
-        told(PODS, "ADDED", pod("stays"))
+    def _watch(self, on_object: ObjectHandler) -> None:
+        on_object(PODS, "ADDED", pod("stays"))
 
     async def _records(self) -> AsyncIterator[Record]:
         await asyncio.Event().wait()

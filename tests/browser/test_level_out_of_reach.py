@@ -10,7 +10,7 @@ from live_page import assert_good, seen
 from browser import Browser
 from lastcall.records.record import Record
 from lastcall.ui.server import PageServer
-from lastcall.ui.source import NoMore, Opened, PageClient, Told
+from lastcall.ui.source import NoMore, ObjectHandler, Opened, PageClient
 from lastcall.ui.tour.levels import recorded
 from lastcall.ui.watching import Watching
 from lastcall.world.tasks import Tasks
@@ -39,7 +39,7 @@ class Empty:
         about = {"name": "made", "kubernetesVersion": "1.36"}
         return Opened(about, "1", cast(PageClient, Client()), self._records(), True, self._watch)
 
-    def _watch(self, told: Told) -> None:
+    def _watch(self, on_object: ObjectHandler) -> None:
         pass
 
     async def _records(self) -> AsyncIterator[Record]:

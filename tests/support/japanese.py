@@ -4,7 +4,7 @@ import re
 from string import Template
 
 from lastcall.records import kinds
-from lastcall.records.language import catalogue_of, told
+from lastcall.records.language import catalogue_of, translate
 from lastcall.records.recalled import recalled
 from lastcall.records.record import Record
 from lastcall.records.said import Said
@@ -52,6 +52,6 @@ def untold(record: Record) -> str:
     sentence = record.facts.get(SENTENCES.get(record.kind, ""))
     if sentence and sentence not in AS_THEY_ARE and not isinstance(recalled(sentence), Said):
         return f"{record.kind}: records/recalled.py does not know {sentence!r}"
-    if not LETTERS.search(told(text, "ja")) and record.kind not in MACHINE and sentence not in AS_THEY_ARE:
-        return f"{record.kind}: {told(text, 'ja')!r} has no Japanese"
+    if not LETTERS.search(translate(text, "ja")) and record.kind not in MACHINE and sentence not in AS_THEY_ARE:
+        return f"{record.kind}: {translate(text, 'ja')!r} has no Japanese"
     return ""

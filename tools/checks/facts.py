@@ -1,4 +1,4 @@
-"""Readers of a record's facts say of which kind they are (`told`): mypy then knows the fields."""
+"""Readers of a record's facts say of which kind they are (`facts_as`): mypy then knows the fields."""
 
 import ast
 from collections.abc import Iterator

@@ -59,7 +59,7 @@ def names_of_wings(project: Project, report: Report) -> None:
             if isinstance(node.value, str) and node.value in project.modules:
                 report.looked_at += 1
                 if _wing(node.value) not in ("", "kube", *SHARED):
-                    text = f"it names {node.value}, which stands above kube; have it handed over, or move what uses it"
+                    text = f"it names {node.value}, which is above kube; have it handed over, or move what uses it"
                     report.wrong(source, node.lineno, text)
 
 

@@ -1,4 +1,4 @@
-"""An import inside a function saves at least 20 ms of a start, or says why else it stands there.
+"""An import inside a function saves at least 20 ms of a start, or says why else it is there.
 
 A comment above it says: `# late: 43 ms of run --help`, measured with `python -X importtime`, or `# late: REASON`. The
 small ones stay because together they would cost a command more than 20 ms, or because a test of what is loaded needs

@@ -6,7 +6,7 @@ from checks.source import Project
 
 
 def markers(project: Project, report: Report) -> None:
-    """Check that each marker has a known word, its names and its reason, and stands in one place only."""
+    """Check that each marker has a known word, its names and its reason, and is in one place only."""
     for source in project.sources:
         words: set[str] = set()
         for marker in source.markers:

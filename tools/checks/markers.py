@@ -2,8 +2,8 @@
 
     # check: <word>[ <names>][ because <reason>]
 
-A marker stands between the docstring of a module and its first statement. `WORDS` has the words. Some words hold for a
-whole folder when they stand in its `__init__.py`.
+A marker is between the docstring of a module and its first statement. `WORDS` has the words. Some words hold for a
+whole folder when they are in its `__init__.py`.
 """
 
 import ast

@@ -79,7 +79,7 @@ class Source:
 
     @cached_property
     def imports(self) -> list[Import]:
-        """Return every imported name, wherever the statement stands. Relative imports do not occur here."""
+        """Return every imported name, wherever the statement is. Relative imports do not occur here."""
         found: list[Import] = []
         for statement, late, typing in _statements(self.tree.body):
             if isinstance(statement, ast.Import):

@@ -89,14 +89,14 @@ def compare(asked: argparse.Namespace, kinds: list[Kind], schemas: Schemas, real
     report = asked.report.open("w") if asked.report else None
     log = asked.log.open("w") if asked.log else None
     number = 0
-    for number in until_told_to_stop(asked.count):
+    for number in until_sigterm(asked.count):
         request = generator.next()
         if request.about.endswith(" events") and request.verb in ("list", "watch"):
             forget_own_events(real)
         pair: tuple[Answer, Answer] = real.ask(request), ours.ask(request)
         if log is not None:
             answers = [[each.status, each.body.decode(errors="replace")] for each in pair]
-            log.write(json.dumps({"number": number, "request": request.told(), "answers": answers}) + "\n")
+            log.write(json.dumps({"number": number, "request": request.as_line(), "answers": answers}) + "\n")
         seen["reads"] += request.is_read
         seen["refused"] += 400 <= pair[0].status < 500
         ours.own_names |= chosen(*pair)
@@ -127,7 +127,7 @@ def compare(asked: argparse.Namespace, kinds: list[Kind], schemas: Schemas, real
         if number % 1000 == 999:
             print(f"{number + 1}: {counted.unwanted}", file=sys.stderr, flush=True)
     done = number + 1
-    told(found, asked.show)
+    print_causes(found, asked.show)
     rare = [
         f"{about} {verb}" for about, verb in sorted(generator.pairs) if generator.asked[about, verb] < LEAST_OF_EACH
     ]
@@ -138,12 +138,12 @@ def compare(asked: argparse.Namespace, kinds: list[Kind], schemas: Schemas, real
           f"{len(rare)} of {len(generator.pairs)} resource × verb less than {LEAST_OF_EACH} times: {_held(not rare)}\n"
           f"{seen['unsteady']} are answered now this way, now that way by the real server, and once as ours\n")  # fmt: skip
     print("\n".join(counted.lines(done)))
-    for pair_told in rare[:MOST_RARE]:
-        print(f"  less than {LEAST_OF_EACH} times: {pair_told}")
+    for rare_pair in rare[:MOST_RARE]:
+        print(f"  less than {LEAST_OF_EACH} times: {rare_pair}")
     return int(not counted.held(done))
 
 
-def until_told_to_stop(count: int) -> Iterator[int]:
+def until_sigterm(count: int) -> Iterator[int]:
     """Count up to `count`, or until SIGTERM: what was asked until then is reported."""
     signals: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: signals.append(number))
@@ -152,8 +152,8 @@ def until_told_to_stop(count: int) -> Iterator[int]:
 
 def chosen(real: Answer, ours: Answer) -> dict[str, str]:
     """What the two servers have chosen in the same place of an object."""
-    told = [each.document.get("spec") for each in (real, ours) if isinstance(each.document, dict)]
-    specs = [each for each in told if isinstance(each, dict)]
+    bodies = [each.document.get("spec") for each in (real, ours) if isinstance(each.document, dict)]
+    specs = [each for each in bodies if isinstance(each, dict)]
     if len(specs) < 2:
         return {}
     volumes = [[each.get("name") for each in spec.get("volumes") or () if isinstance(each, dict)] for spec in specs]
@@ -168,16 +168,16 @@ def _held(held: bool) -> str:
 
 def _line(number: int, each: Difference) -> dict[str, Any]:
     return {
-        "number": number, "cause": each.cause, "request": each.request.told(), "path": each.path, "real": each.real,
+        "number": number, "cause": each.cause, "request": each.request.as_line(), "path": each.path, "real": each.real,
         "ours": each.ours, "noticed": each.noticed,
     }  # fmt: skip
 
 
-def told(found: dict[str, list[Difference]], most: int) -> None:
+def print_causes(found: dict[str, list[Difference]], most: int) -> None:
     """Print the causes, those that a client notices and the most frequent first, each with the first request that shows it."""
     for cause, all_of_it in sorted(found.items(), key=lambda pair: (not pair[1][0].noticed, -len(pair[1])))[:most]:
         first = all_of_it[0]
-        print(f"\n{len(all_of_it)} × {'noticed' if first.noticed else 'told'} | {cause}\n    {first.request.told()[:600]}\n    at {first.path}\n"
+        print(f"\n{len(all_of_it)} × {'noticed' if first.noticed else 'told'} | {cause}\n    {first.request.as_line()[:600]}\n    at {first.path}\n"
               f"    real: {str(first.real)[:500]}\n    ours: {str(first.ours)[:500]}")  # fmt: skip
 
 

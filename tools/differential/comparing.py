@@ -44,8 +44,8 @@ class Difference:
 
 
 def _short(value: Any) -> str:
-    told = value if isinstance(value, str) else repr(value)
-    return re.sub(r"\"[^\"]*\"|\d+", "_", told)[:160]
+    text = value if isinstance(value, str) else repr(value)
+    return re.sub(r"\"[^\"]*\"|\d+", "_", text)[:160]
 
 
 class _TextOfTimes(yaml.CSafeLoader):
@@ -99,8 +99,8 @@ def differences(
     """The first difference of the answers' status, of each header, and of the bodies; of these the first that a client
     notices and the first that it does not, whose causes do not stay on purpose, after those that do."""
     if real.status != ours.status:
-        told = [_message(each) for each in (real, ours)]
-        yield Difference(request, "status", f"{real.status} {told[0]}", f"{ours.status} {told[1]}")
+        messages = [_message(each) for each in (real, ours)]
+        yield Difference(request, "status", f"{real.status} {messages[0]}", f"{ours.status} {messages[1]}")
         return
     for name in HEADERS:
         pair = [text(each.headers.get(name, "")) for each in (real, ours)]

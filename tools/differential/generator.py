@@ -39,7 +39,7 @@ PATCHES = {
 
 
 class Generator:
-    """`next` is the next request. `learned` is told both answers."""
+    """Make requests: `next` returns the next one, `learned` takes both answers."""
 
     def __init__(self, kinds: list[Kind], bodies: Bodies, random: Random, real: Server) -> None:
         self.kinds, self.bodies, self.random, self.real = kinds, bodies, random, real

@@ -36,7 +36,7 @@ class Request:
     def is_read(self) -> bool:
         return self.method == "GET"
 
-    def told(self) -> str:
+    def as_line(self) -> str:
         """As one line of a report, with what reproduces it."""
         query = "&".join(f"{key}={value}" for key, value in self.query)
         body = ""

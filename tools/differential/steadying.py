@@ -34,7 +34,7 @@ def again(request: Request, real: Server, answer: Answer) -> Iterator[Answer]:
 
 
 def forget_own_events(real: Server) -> None:
-    """Delete the Events that the real server writes by itself, of Services whose addresses somebody else has."""
+    """Delete the Events that the real server writes by itself, of Services whose addresses another Service has."""
     for event in real.get("/api/v1/events")["items"]:
         if str((event.get("source") or {}).get("component", event.get("reportingComponent", ""))).endswith(REPAIRS):
             meta = event["metadata"]

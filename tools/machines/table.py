@@ -99,7 +99,7 @@ def machine_of(facts: Mapping[str, Any]) -> Machine:
 
 
 def section(machines: Sequence[Machine], situations: Sequence[str]) -> str:
-    """Return what stands between the marks of docs/machines.md. `situations` are those in which doctor is tried."""
+    """Return what is between the marks of docs/machines.md. `situations` are those in which doctor is tried."""
     lines = [BEGIN, "", "Made by `make machines`; seconds say nothing here, because the processor is emulated."]
     for machine in machines:
         by_name = {f"`{path}`": cell for path, cell in machine.tests.items()}
@@ -111,7 +111,7 @@ def section(machines: Sequence[Machine], situations: Sequence[str]) -> str:
 
 
 def written_into(page: str, part: str) -> str:
-    """Return `page` with what stands between the marks replaced. Raises ValueError without marks."""
+    """Return `page` with what is between the marks replaced. Raises ValueError without marks."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

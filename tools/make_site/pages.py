@@ -80,6 +80,6 @@ def outside_of_code(text: str, change: Callable[[str], str]) -> str:
 
 def missing_guides(places: Mapping[str, str]) -> list[str]:
     """Documents that no list of `GUIDES` has: nobody would find them."""
-    told = {f"{name}.md" for names in GUIDES.values() for name in names}
+    listed = {f"{name}.md" for names in GUIDES.values() for name in names}
     inside = ("architecture/", "contributing/")
-    return [place for place in places.values() if not place.startswith(inside) and place not in told]
+    return [place for place in places.values() if not place.startswith(inside) and place not in listed]

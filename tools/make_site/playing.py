@@ -76,7 +76,7 @@ def stories_page() -> str:
     lines = [
         "# Sample stories",
         "",
-        "Pages of `lastcall story --output html`, each a single file. They were made in virtual time: what stands "
+        "Pages of `lastcall story --output html`, each a single file. They were made in virtual time: what is "
         "there is predicted, and says so.",
         "",
     ]
@@ -115,13 +115,13 @@ def lesson_page(japanese: bool) -> str:
 
 def _table(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     lines = ["| Kubernetes | preStop | SIGTERM | SIGKILL | exit code | phase |", "|---|---|---|---|---|---|"]
-    for version, told in found.items():
-        if "error" in told:
-            lines.append(f"| {version} | {told['error']} | | | | |")
+    for version, run in found.items():
+        if "error" in run:
+            lines.append(f"| {version} | {run['error']} | | | | |")
             continue
-        hook = f"{told['hook'][0]} s to {told['hook'][1]} s" if told["hook"] else "-"
-        term, kill = (f"{told[key]} s" if told[key] is not None else "-" for key in ("term", "kill"))
-        lines.append(f"| {version} | {hook} | {term} | {kill} | {told['code']} | {told['phase']} |")
+        hook = f"{run['hook'][0]} s to {run['hook'][1]} s" if run["hook"] else "-"
+        term, kill = (f"{run[key]} s" if run[key] is not None else "-" for key in ("term", "kill"))
+        lines.append(f"| {version} | {hook} | {term} | {kill} | {run['code']} | {run['phase']} |")
     return lines
 
 

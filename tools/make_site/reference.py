@@ -71,7 +71,7 @@ def records_page() -> str:
     head = [
         "# Records",
         "",
-        "What the components of a cluster write down, by the component. [`lastcall/ending/v1`](../ending-v1.md) tells "
+        "What the components of a cluster write down, by the component. [`lastcall/ending/v1`](../ending-v1.md) lists "
         "the fields that all of them have.",
         "",
     ]
@@ -82,7 +82,7 @@ def findings_page() -> str:
     head = [
         "# Findings and causes",
         "",
-        "What may be told of a Pod's end (`findings`), and of requests that a rollout lost (`causeId`).",
+        "What may be reported of a Pod's end (`findings`), and of requests that a rollout lost (`causeId`).",
         "",
         "## Findings",
         "",

@@ -17,7 +17,7 @@ class Touched:
     seconds: float
     """CPU seconds."""
     lines: Mapping[str, int] = field(default_factory=dict)
-    """The path of a source file → a number whose bit N stands for line N."""
+    """The path of a source file → a number whose bit N means line N."""
 
     def touches(self, mutant: Mutant) -> bool:
         """Return True if the test executes a line of the mutant."""

@@ -43,7 +43,7 @@ COMMANDS = {
     "image": ("lastcall.cli.image.command:image", "Show, make and remove images."),
     "completion": ("lastcall.cli.completion:completion", "Print the completion script of a shell."),
 }
-"""Name → (module:attribute, short help). The help stands here so that `--help` imports nothing."""
+"""Name → (module:attribute, short help). The help is here so that `--help` imports nothing."""
 
 OTHER_WORDS = {
     "ls": "lastcall.cli.status:status",
@@ -142,10 +142,10 @@ cli.params.append(config_option())
 
 
 def invoke(arguments: list[str] | None) -> int:
-    """Run `arguments` (None: the process's own). Raises what `lastcall.cli.errors.guarded` tells."""
+    """Run `arguments` (None: the process's own). Raises what `lastcall.cli.errors.guarded` reports."""
     quote_what_nobody_handles()
     try:
         result = cli.main(args=arguments, prog_name="lastcall", standalone_mode=False)
     finally:
-        sys.stdout.flush()  # here its errors are told; when the interpreter ends nobody does
+        sys.stdout.flush()  # report its errors here: when the interpreter ends nobody does
     return result if isinstance(result, int) else 0

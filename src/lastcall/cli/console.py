@@ -1,4 +1,4 @@
-"""rich's console for commands: somebody who stops reading (`lastcall demo | head`) is an error like any other."""
+"""Make rich's console for commands: a reader that goes away (`lastcall demo | head`) is an error like any other."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""The options of commands that talk to somebody's cluster, with kubectl's names and meanings."""
+"""Declare the options of commands that talk to an existing cluster, with kubectl's names and meanings."""
 
 from collections.abc import Callable
 from functools import wraps

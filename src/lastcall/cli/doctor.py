@@ -93,8 +93,8 @@ def _hierarchies(place: Place) -> Probe:
     for name, why in place.shared.items():
         by_reason.setdefault(why, []).append(_hierarchy(name))
     not_mounted = all(why == NOT_MOUNTED for why in by_reason)
-    told = "; ".join(f"{', '.join(sorted(names))} ({why})" for why, names in by_reason.items())
-    return Probe(errno.ENOENT if not_mounted else errno.EACCES, told)
+    reasons = "; ".join(f"{', '.join(sorted(names))} ({why})" for why, names in by_reason.items())
+    return Probe(errno.ENOENT if not_mounted else errno.EACCES, reasons)
 
 
 def _hierarchy(name: str) -> str:

@@ -34,7 +34,7 @@ def down(name: str | None, all_of_them: bool, timeout: float, graceful: bool) ->
 
 
 def _shut_down(name: str) -> None:
-    """`lastcall node shutdown`. What hinders it is told; the cluster ends all the same."""
+    """Run `lastcall node shutdown`. Report what prevents it; the cluster ends all the same."""
     # late: 9 ms of `down --help`
     from concurrent.futures import ThreadPoolExecutor
 

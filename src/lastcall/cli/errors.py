@@ -36,11 +36,11 @@ def say_on_stderr(line: str) -> None:
 
 
 def guarded(command: Callable[[], int], tell: Tell = say_on_stderr) -> int:
-    """Run a command; its exit status, with every error told in plain words."""
+    """Run a command and report every error in plain words; return the exit status."""
     try:
         return command()
     except (BrokenPipeError, ReaderGone) as error:
-        # Whoever read our output has gone (`lastcall run … | head`): nothing is left to be told.
+        # The reader of our output has gone (`lastcall run … | head`): there is nobody to report to.
         _silence(1)
         _debug(error)
         return BROKEN_PIPE

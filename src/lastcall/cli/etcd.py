@@ -24,7 +24,7 @@ def check_reachable(options: EtcdOptions) -> None:
             _connect(options, server)
             return
         except (OSError, ValueError) as error:
-            failures.append(f"etcd {server}: {_told(error)}")
+            failures.append(f"etcd {server}: {_why(error)}")
     raise WorldError("\n".join(failures))
 
 
@@ -43,7 +43,7 @@ def _connect(options: EtcdOptions, server: str) -> None:
             return
 
 
-def _told(error: Exception) -> str:
+def _why(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"{error.verify_message}; fix: pass the CA that signed its certificate with --etcd-cafile"
     if isinstance(error, ssl.SSLError):

@@ -35,15 +35,15 @@ class Interrupts:
         leave: Callable[[int], None] = os._exit,
         message: str = "tearing down the cluster",
         *,
-        until_told: bool = False,
+        until_reported: bool = False,
     ) -> None:
-        """`until_told`: after a signal the handlers stay, so that a second one does not end this process before it has
-        said what the first one has done."""
+        """`until_reported`: after a signal the handlers stay, so that a second one does not end this process before it
+        has said what the first one has done."""
         self.on_first: Callable[[], object] | None = None
         self.number = 0
         self._leave = leave
         self._message = message
-        self._until_told = until_told
+        self._until_reported = until_reported
         self._pid = os.getpid()
         self._old: dict[int, object] = {}
 
@@ -57,7 +57,7 @@ class Interrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self.number and self._until_told:
+        if self.number and self._until_reported:
             return
         for number, old in self._old.items():
             signal.signal(number, old if old is not None else signal.SIG_DFL)  # type: ignore[arg-type]  # what it gave

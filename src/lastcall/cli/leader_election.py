@@ -42,7 +42,7 @@ class Component:
     async def _run(self, chosen: Any, leader_elect: bool) -> None:
         crash_guard.install(crash_guard.Faults(say=self.note))
         async with connected(chosen, agent=f"lastcall-{self.name}", warn=note, on_refused=self.refused) as cluster:
-            await cluster.client.list(NAMESPACES)  # a user without rights is told so, and does not wait forever
+            await cluster.client.list(NAMESPACES)  # a user without permission gets an error, and does not wait forever
             await self._act(cluster, leader_elect)
 
     async def _act(self, cluster: Connected, leader_elect: bool) -> None:
@@ -72,7 +72,7 @@ class Component:
         return tell
 
     def refused(self, error: "StatusError") -> None:
-        """What any client of this process was answered: a right that is missing is told."""
+        """Report the missing permission if the API server refuses a request of any client of this process."""
         if self._refusals is None:
             # late: 15 ms, for an error
             from lastcall.kube.client import Refusals

@@ -1,4 +1,4 @@
-"""`lastcall doctor --context`: what experiments have left on somebody's cluster."""
+"""Run `lastcall doctor --context`: list what experiments have left on an existing cluster."""
 
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import json_text

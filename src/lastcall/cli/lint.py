@@ -18,11 +18,11 @@ from lastcall.lint import (
     RULES,
     SEVERITIES,
     Entry,
+    LintResult,
     Located,
     Read,
     Spot,
     Subject,
-    Told,
     at_least,
     edited,
     read,
@@ -106,11 +106,11 @@ def lint(
         )
     entries = _entries(suppressions)
     done = _read(sources)
-    told = _look(done, entries, fail_on)
+    result = _look(done, entries, fail_on)
     if fix:
-        told = _fix(done, told, sources, entries, fail_on)
-    _write(told, output, output_file)
-    raise SystemExit(told.exit_status)
+        result = _fix(done, result, sources, entries, fail_on)
+    _write(result, output, output_file)
+    raise SystemExit(result.exit_status)
 
 
 def _read(sources: Sources) -> Read:
@@ -143,7 +143,7 @@ def _entries(file: Path | None) -> list[Entry]:
         raise UserError(f"{path}: {error}") from error
 
 
-def _look(done: Read, entries: Sequence[Entry], fail_on: str) -> Told:
+def _look(done: Read, entries: Sequence[Entry], fail_on: str) -> LintResult:
     report = lint_subjects(done.subjects)
     located = [Located(each, _spot(each.subject, each.path)) for each in report.findings]
     subjects = [(each, _spot(each, ("metadata", "annotations"))) for each in done.subjects]
@@ -157,7 +157,7 @@ def _look(done: Read, entries: Sequence[Entry], fail_on: str) -> Told:
         for each in findings
         if each.suppressed is None
     )
-    return Told(
+    return LintResult(
         findings=findings,
         not_here=[(each, _spot(each.subject, each.path)) for each in report.not_here],
         files=list(done.texts),
@@ -175,7 +175,7 @@ def _spot(subject: Subject, path: tuple[str | int, ...]) -> Spot:
 # -- fixing ----------------------------------------------------------------------------------------------------------
 
 
-def _fix(done: Read, told: Told, sources: Sources, entries: Sequence[Entry], fail_on: str) -> Told:
+def _fix(done: Read, result: LintResult, sources: Sources, entries: Sequence[Entry], fail_on: str) -> LintResult:
     """The files with all automatic patches in them, and what is left."""
     # late: 48 ms of `lint --help`
     from lastcall.cli.output import write_file
@@ -183,7 +183,7 @@ def _fix(done: Read, told: Told, sources: Sources, entries: Sequence[Entry], fai
     fixed: list[Located] = []
     texts = dict(done.texts)
     for _ in range(MOST_ROUNDS):
-        changed = _one_round(texts, told)
+        changed = _one_round(texts, result)
         if not changed:
             break
         fixed += changed
@@ -194,14 +194,14 @@ def _fix(done: Read, told: Told, sources: Sources, entries: Sequence[Entry], fai
                 raise WorldError(f"{file} cannot be written: {error.strerror}") from error
         done = _read(sources)
         texts = dict(done.texts)
-        told = _look(done, entries, fail_on)
-    return told._replace(fixed=fixed)
+        result = _look(done, entries, fail_on)
+    return result._replace(fixed=fixed)
 
 
-def _one_round(texts: dict[str, str], told: Told) -> list[Located]:
+def _one_round(texts: dict[str, str], result: LintResult) -> list[Located]:
     """Changes `texts`: one patch for each file, for each moves what is behind it."""
     changed: list[Located] = []
-    for each in sorted(told.open, key=lambda each: each.finding.rule not in _FIRST):
+    for each in sorted(result.open, key=lambda each: each.finding.rule not in _FIRST):
         if not each.finding.automatic or any(each.spot.file == other.spot.file for other in changed):
             continue
         place = each.finding.subject.where
@@ -215,8 +215,8 @@ def _one_round(texts: dict[str, str], told: Told) -> list[Located]:
 # -- output ----------------------------------------------------------------------------------------------------------
 
 
-def _write(told: Told, output: str, file: Path | None) -> None:
-    text = _document(told, output, colours=file is None and takes_escapes(sys.stdout))
+def _write(result: LintResult, output: str, file: Path | None) -> None:
+    text = _document(result, output, colours=file is None and takes_escapes(sys.stdout))
     if file is None:
         show(text)
         return
@@ -229,14 +229,14 @@ def _write(told: Told, output: str, file: Path | None) -> None:
         raise WorldError(f"{file} cannot be written: {error.strerror}") from error
 
 
-def _document(told: Told, output: str, *, colours: bool) -> str:
+def _document(result: LintResult, output: str, *, colours: bool) -> str:
     if output == "text":
-        return text(told, click.style if colours and not os.environ.get("NO_COLOR") else plain)
+        return text(result, click.style if colours and not os.environ.get("NO_COLOR") else plain)
     if output == "github":
-        return data.as_github(told)
+        return data.as_github(result)
     if output == "junit":
-        return data.as_junit(told)
-    made: dict[str, Any] = data.as_json(told) if output == "json" else data.as_sarif(told)
+        return data.as_junit(result)
+    made: dict[str, Any] = data.as_json(result) if output == "json" else data.as_sarif(result)
     return json_text(made)
 
 

@@ -1,4 +1,4 @@
-"""The entry point of `lastcall`. Imports nothing heavy itself: a signal must find somebody who can report it."""
+"""Start `lastcall`. Import nothing heavy here: a signal must find a handler that can report it."""
 
 # check: prints because it sets the errors of both streams
 
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> None:
     # wait until the command is there (`lastcall.cli.commands.LazyGroup`).
     if _set_mask is not None:
         _set_mask(signal.SIG_BLOCK, {signal.SIGINT})
-    # late: a signal must find somebody who can report it
+    # late: a signal must find a handler that can report it
     from lastcall.cli.commands import invoke
     from lastcall.cli.errors import flush_streams, guarded
 

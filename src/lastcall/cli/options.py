@@ -104,7 +104,7 @@ def text_or_json_option(command: F) -> F:
 def output_option(formats: tuple[str, ...], help: str, default: str | None = None) -> Callable[[F], F]:
     """`--output FORMAT`: the keyword argument `output`, None where it is not given and has no default.
 
-    Beside `json` stands `json-line`: the same document on one line (`json_text`); `output` is "json" for both.
+    `json-line` is the document of `json` on one line (`json_text`); `output` is "json" for both.
     """
     place = formats.index("json") + 1
     return click.option(

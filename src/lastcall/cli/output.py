@@ -1,4 +1,4 @@
-"""How a story is told: `--output`, `--output-file`, and the writing of it. `run`, `demo` and `story` share it."""
+"""Write a story for `run`, `demo` and `story`: `--output` and `--output-file`."""
 
 import os
 import stat
@@ -155,8 +155,8 @@ def document(
         from lastcall.endings.render import as_github, as_junit
         from lastcall.experiment.run import checks_of
 
-        told = [*checks_of(endings, error), *_checks_of(requests)]
-        return as_junit("lastcall run", told, "no Pod") if output == "junit" else as_github(told)
+        checks = [*checks_of(endings, error), *_checks_of(requests)]
+        return as_junit("lastcall run", checks, "no Pod") if output == "junit" else as_github(checks)
     if output == "chrome-trace":
         # late: 7 ms of `story --help`
         from lastcall.endings.render import trace_document
@@ -211,7 +211,7 @@ def tell(
     context: str = "",
     requests: "Result | None" = None,
 ) -> None:
-    """Write the story where it was asked for. `seen_live`: the steps stand on `out` already, and are not told twice
+    """Write the story where it was asked for. `seen_live`: `out` has the steps already; they are not repeated
     but for the rules of `explain`. Raises OSError."""
     with_steps = explain or not seen_live
 

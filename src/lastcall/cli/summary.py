@@ -42,7 +42,7 @@ def summary_option(command: F) -> F:
 
 
 def append_summary(file: str, text: str) -> None:
-    """To the file, and to that of the variable. A file that cannot be written is told on stderr and does not
+    """Append to the file, and to that of the variable. A file that cannot be written is reported on stderr and does not
     change the exit status: the result of the run counts."""
     for each in dict.fromkeys(filter(None, (file, os.environ.get(VARIABLE, "")))):
         try:
@@ -53,12 +53,12 @@ def append_summary(file: str, text: str) -> None:
 
 
 def is_wanted(file: str) -> bool:
-    """Whether somebody reads a summary."""
+    """Return whether a summary is wanted."""
     return bool(file or os.environ.get(VARIABLE))
 
 
 def summarize(file: str, endings: "Sequence[Ending]", kubernetes_version: str, error: str = "") -> None:
-    """The summary of a run, where somebody reads one."""
+    """Append the summary of a run, if one is wanted."""
     if is_wanted(file):
         # late: 9 ms of `demo`
         from lastcall.experiment.run import summary_of

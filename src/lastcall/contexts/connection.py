@@ -66,7 +66,7 @@ async def connected(
     """Give a client that has had its first answer; it is closed with the block. `agent` is for logs: `lastcall-trace`.
     `warn` gets lines for the user: warnings, and what a credential plugin says, such as the address of a login.
 
-    Once it has answered, requests are sent again while it restarts (`access/patience.py`), and the user is told.
+    Once it has answered, requests are retried while it restarts (`access/patience.py`), with a line to the user.
     Raises UserError, WorldError, also for what the client raises inside the block.
     """
     # late: 375 ms of a command's --help
@@ -97,8 +97,8 @@ async def connected(
             raise UserError(f"context {chosen.context!r}: {why}") from error
         patience.begin()
         clock = clock_of(clock_sample(date, sent, wall()))
-        if told := clock_sentence(clock):
-            warn(f"warning: {told}")
+        if skew := clock_sentence(clock):
+            warn(f"warning: {skew}")
         yield Connected(client, chosen, version_of(body), clock)
     except (StatusError, ConnectionLost) as error:
         raise await explained(error, chosen.context, chosen.config) from error

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 NOBODY_ELSE = Impersonation()
 
 CLOCK_SECONDS = 60.0
-"""Clocks that differ by more are told: certificates and tokens are judged by both."""
+"""A larger clock skew is reported: certificates and tokens are judged by both clocks."""
 
 
 async def explained(error: StatusError | ConnectionLost, context: str, config: "ClientConfig") -> LastcallError:
@@ -109,9 +109,9 @@ async def _about_certificate(refused: ssl.SSLCertVerificationError, config: "Cli
     seen = await look_at(config.server, config.tls_server_name) if not config.proxy_url else None
     host = config.tls_server_name or urlsplit(config.server).hostname or ""
     certificate = None if seen is None else seen.certificate
-    told = server_sentence(problem_of(refused.verify_code), refused.verify_message, certificate, host, _now())
+    sentence = server_sentence(problem_of(refused.verify_code), refused.verify_message, certificate, host, _now())
     clock = clock_sentence(clock_of(seen.clock)) if seen is not None else ""
-    return f"{told}\n{clock}" if clock else told
+    return f"{sentence}\n{clock}" if clock else sentence
 
 
 async def _about_user(config: "ClientConfig", message: str) -> str:

@@ -171,12 +171,12 @@ _OF_A_NODE = (kinds.CONTAINER_STARTED, kinds.PROCESS_STARTED)
 
 
 def _ran_elsewhere(entries: Sequence[Entry]) -> bool:
-    """Whether its status told that the Pod ran, and no node recorded anything here: it is on another machine, or of
-    others."""
+    """Return whether its status said that the Pod ran, and no node recorded anything here: it is on another machine, or
+    of others."""
     if any(entry.record.actor == "kubelet" or entry.record.kind in _OF_A_NODE for entry in entries):
         return False
-    told = [e.facts_as(kinds.POD_STATUS_WRITTEN) for e in entries if e.record.kind == kinds.POD_STATUS_WRITTEN]
-    return any(each.get("phase") in ("Running", "Succeeded") for each in told)
+    statuses = [e.facts_as(kinds.POD_STATUS_WRITTEN) for e in entries if e.record.kind == kinds.POD_STATUS_WRITTEN]
+    return any(each.get("phase") in ("Running", "Succeeded") for each in statuses)
 
 
 def _effective_grace(accepted: int | None, entries: Sequence[Entry]) -> float | None:

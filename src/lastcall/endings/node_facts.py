@@ -1,7 +1,7 @@
 """What only the node could see of a container's end: who was left, what became of its sockets, what it did first.
 
 Data only: `facts/node.py` makes it of records. Every fact may be missing: a Pod with hostNetwork has no sockets of its
-own, and another runtime tells nothing of these.
+own, and another runtime reports none of these.
 """
 
 # check: pure

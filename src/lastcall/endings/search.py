@@ -42,13 +42,13 @@ def find_ending(
         wanted = f"{wanted} with uid {uid}".strip()
     else:
         found = [e for e in known if e.pod.name == name and e.pod.namespace == where]
-    told = [
+    stories = [
         e
         for e in found
         if e.zero_kind or e.earlier or any(is_over(c, e) for c in e.containers) or any(map(is_of_a_life, e.findings))
     ]
-    if told:
-        return told[-1]
+    if stories:
+        return stories[-1]
     if found:
         there = found[-1].pod
         raise UserError(

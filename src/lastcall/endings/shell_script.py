@@ -88,7 +88,7 @@ def _is_joint(word: str) -> bool:
 
 def without_pipeline(argv: Sequence[str]) -> tuple[str, str] | None:
     """For a script that is one simple pipeline: its program's command line, which can take the shell's place, and the
-    whole as bash can be told it without waiting for a pipeline. None for any other."""
+    whole as bash can run it without waiting for a pipeline. None for any other."""
     script = script_of(argv)
     found = _PIPELINE.match(script)
     if not found or not _PLAIN.match(found["program"]) or not _PLAIN.match(found["rest"]):

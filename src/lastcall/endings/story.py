@@ -32,7 +32,7 @@ command with it. unknown: it started, and its end was not seen."""
 Severity = Literal["info", "warning", "problem"]
 
 EndedBy = Literal["", "itself", "restartRule", "livenessProbe", "startupProbe", "postStartHook", "node"]
-"""Who ended one run of a container. itself: nothing had told it to stop. restartRule: the same, with an exit code for
+"""Who ended one run of a container. itself: it had not been asked to stop. restartRule: the same, with an exit code for
 which its restartPolicyRules restart it, or all containers: it asked for that. node: the Pod's end, or what the node
 decided for another reason than a probe or a hook. "": it had not ended."""
 
@@ -195,7 +195,7 @@ class Exit:
     from_status: bool = field(default=False, metadata=HIDDEN)
     """Its end is known from the Pod's status alone: what is not recorded of its stop may have happened."""
     elsewhere: bool = field(default=False, metadata=HIDDEN)
-    """It ran on a node that records nothing, as its Pod's status told: when it started, how it ended, is unknown."""
+    """It ran, by its Pod's status, on a node that records nothing: when it started and how it ended is unknown."""
 
     @property
     def sigkilled(self) -> bool:
@@ -208,7 +208,7 @@ class Exit:
 
     @property
     def failed_by_itself(self) -> bool:
-        """A crash: nothing told it to stop, nobody killed it, and it was not a success."""
+        """Return True for a crash: it was not asked to stop, nobody killed it, and it was not a success."""
         return self.ended_by == "itself" and bool(self.code) and self.killed_by is None
 
     @property
@@ -278,7 +278,7 @@ class ContainerEnding:
 
 OVERRUN_SECONDS = 0.5
 """SIGKILL goes out when the grace period is over, and a moment passes until the process has ended. What is longer is
-told as over the grace period, such as the 2 s of a container whose preStop hook took all of it
+reported as over the grace period, such as the 2 s of a container whose preStop hook took all of it
 (`kuberuntime_container.go:minimumGracePeriodInSeconds`).
 """
 
@@ -392,7 +392,7 @@ class Finding:
 class DecidedBy:
     """Who decided that the Pod has to end, and why.
 
-    `source_ips` is from where its request came, where an audit log tells that; all but the last are claims of proxies.
+    `source_ips` is from where its request came, if an audit log has that; all but the last are claims of proxies.
 
     `actor` is `user`, or the component that decided (`replicaset-controller`, `kubelet` …); `reason` a code. `why` goes
     on from "it ended because". `user` and `client` began the chain, "" when nobody saw them. `chain` are ids
@@ -441,7 +441,7 @@ class Ending:
     gone: float | None = None
     overhead: float | None = None
     until: float = field(default=0.0, metadata=HIDDEN)
-    """The last moment of which this tells: that of the last record, or now."""
+    """Return the last moment of the story: that of the last record, or now."""
     findings: tuple[Finding, ...] = ()
     not_known: tuple[str, ...] = ()
     decided_by: DecidedBy | None = None

@@ -91,7 +91,7 @@ def why(ending: Ending) -> str:
 
 
 def verdict(ending: Ending) -> str:
-    """Return what happened, for somebody who reads nothing else."""
+    """Return what happened, for a reader of nothing else."""
     started = [c for c in ending.containers if c.started]
     if not started:
         reasons = list(dict.fromkeys(filter(None, (why_never_started(c, ending) for c in ending.containers))))

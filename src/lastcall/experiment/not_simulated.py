@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 LATE_SECONDS = 0.05
 """A request that was sent so much after its time did not come when the rate wanted it."""
 LATE_SHARE = 0.01
-"""From this share of late requests on it is told."""
+"""The share of late requests from which on it is reported."""
 
 ENOUGH, UNEVEN = 20, 1.5
-"""Requests, and times its even share that one Pod got, from which on an uneven balance is told."""
+"""Requests, and times its even share that one Pod got, from which on an uneven balance is reported."""
 
 _IGNORED = {
     "Ingress": "ingressIgnored",
@@ -55,7 +55,7 @@ class Note:
     text: str
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         """Return the note as a line."""
         if self.id == "clusterDiffers":
             return f"differs here: {self.text}"

@@ -53,5 +53,5 @@ class Workspace(ABC):
             first = error
             while isinstance(first, ExceptionGroup):
                 first = first.exceptions[0]
-            told = await self.error(first)
-            raise told from (error.__cause__ if told is first else error)
+            reported = await self.error(first)
+            raise reported from (error.__cause__ if reported is first else error)

@@ -3,9 +3,9 @@ from .catalogue.rule import SEVERITIES as SEVERITIES
 from .early import certain_errors as certain_errors
 from .edits import edited as edited
 from .engine import lint as lint
+from .located import LintResult as LintResult
 from .located import Located as Located
 from .located import Spot as Spot
-from .located import Told as Told
 from .located import at_least as at_least
 from .places import spot_of as spot_of
 from .sources import Read as Read

@@ -260,5 +260,5 @@ class Application:
         try:
             selector = selector_of_expressions(budget.spec.get("selector"))
         except ValueError:
-            return []  # told as an invalid value
+            return []  # reported as an invalid value
         return self.matching(budget.namespace, selector)

@@ -1,4 +1,4 @@
-"""What the manifests alone prove to be wrong, told before `run` and `rollout` start a cluster."""
+"""Report what the manifests alone prove to be wrong, before `run` and `rollout` start a cluster."""
 
 from collections.abc import Sequence
 

@@ -19,7 +19,7 @@ class _NoEdit(Exception):
 
 
 def edited(text: str, document: int, prefix: Path, ops: Sequence[Op]) -> str | None:
-    """Return `text` with the patch of the object that stands at `prefix` of the document (from 1); None where that
+    """Return `text` with the patch of the object at `prefix` of the document (from 1); None where that
     cannot be done without touching more."""
     whole = [Op(op.op, (*prefix, *op.path), op.value) for op in ops]
     try:

@@ -36,7 +36,7 @@ _PROXIES = (
     "cloudsql-docker/gce-proxy", "fluent-bit", "fluentd", "filebeat", "timberio/vector", "promtail",
     "opentelemetry-collector", "opentelemetry-collector-contrib", "consul-dataplane", "oauth2-proxy", "datadog/agent",
 )  # fmt: skip
-"""Proxies and collectors, which run until they are told to end."""
+"""Proxies and collectors, which run until they are stopped."""
 
 _SERVERS = ("nginx", "redis", "memcached", "postgres", "mysql", "mariadb", "rabbitmq", "httpd")
 """Servers, when they are not given another command."""

@@ -1,4 +1,4 @@
-"""Findings where they are in the files, and whether somebody suppressed them. Data only."""
+"""Hold findings, where they are in the files, and whether they are suppressed. Data only."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -37,8 +37,8 @@ class Located(NamedTuple):
     suppressed: Suppression | None = None
 
 
-class Told(NamedTuple):
-    """All that there is to tell. `files`: what was read; `fixed`: what `--fix` has changed."""
+class LintResult(NamedTuple):
+    """Hold all that lint reports. `files`: what was read; `fixed`: what `--fix` has changed."""
 
     findings: Sequence[Located]
     not_here: Sequence[tuple[NotHere, Spot]]

@@ -36,7 +36,7 @@ class Comment:
 
 
 def read_comment(spot: Spot, text: str, first: int, last: int) -> Comment:
-    """`text` is what stands behind `lastcall-lint:`."""
+    """`text` is what follows `lastcall-lint:`."""
     match = _IGNORE.match(text.strip())
     if match is None:
         return Comment(spot, first, last, problem=f"{text.strip()!r} is not a suppression: write `{SYNTAX}`.")
@@ -100,16 +100,16 @@ def suppressed(
     subjects: Sequence[tuple[Subject, Spot]],
 ) -> list[Located]:
     """Return the findings, with what suppressed them, and what is wrong with the suppressions themselves."""
-    told = [each._replace(suppressed=_by(each, comments, entries)) for each in findings]
-    told += [_about_comment(each) for each in comments if each.problem]
+    located = [each._replace(suppressed=_by(each, comments, entries)) for each in findings]
+    located += [_about_comment(each) for each in comments if each.problem]
     for comment in comments:
         unused = [] if comment.problem else [rule for rule in comment.rules if rule not in comment.used]
         if unused:
             text = f"There is no {unused[0]} to suppress here."
-            told.append(Located(found("suppressionUnused", _nobody(), (), text), comment.spot))
+            located.append(Located(found("suppressionUnused", _nobody(), (), text), comment.spot))
     for subject, spot in subjects:
-        told += _about_annotations(subject, spot)
-    return told
+        located += _about_annotations(subject, spot)
+    return located
 
 
 def _by(located: Located, comments: Sequence[Comment], entries: Sequence[Entry]) -> Suppression | None:

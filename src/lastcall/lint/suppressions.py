@@ -60,7 +60,7 @@ def _pairs(nodes: Sequence[yaml.Node]) -> list[tuple[int, int]]:
         for node in nodes
         if isinstance(node, yaml.MappingNode)
         for key, value in node.value
-        if value.start_mark.line >= key.start_mark.line  # an alias's value stands elsewhere
+        if value.start_mark.line >= key.start_mark.line  # an alias's value is elsewhere
     ]
 
 

@@ -85,7 +85,7 @@ def _wrong_types(obj: Object, resource: Resource) -> Iterator[Refused]:
 
 
 def manifest_problems(obj: Object, resource: Resource) -> Iterator[Problem]:
-    """`refusals` as they are told before a cluster starts."""
+    """Return `refusals` as they are reported before a cluster starts."""
     for why, field, text in refusals(obj, resource):
         if why == "unknownField" and field:
             # late: a manifest without errors needs no words for them

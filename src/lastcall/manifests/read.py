@@ -1,7 +1,7 @@
 """Manifests: read, taken apart into objects, and checked, all before anything starts.
 
 Files, directories (`*.yaml`, `*.yml`, `*.json`; below only where asked), `-` for stdin, several documents, `v1`
-Lists. Every problem of every document is told at once, with file, document, line, field, value and the fix.
+Lists. Every problem of every document is reported at once, with file, document, line, field, value and the fix.
 """
 
 import stat
@@ -46,7 +46,7 @@ FIRST_KINDS = ("CustomResourceDefinition", "Namespace", "ServiceAccount", "Secre
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an object stands. `path` is the path of a List's item within its document, "" otherwise."""
+    """The place of an object. `path` is the path of a List's item within its document, "" otherwise."""
 
     file: str
     document: Document
@@ -284,7 +284,7 @@ def items_of(reader: Reader, value: Any, place: Place) -> list[tuple[Any, Place]
 
 
 def _declared(value: Any) -> dict[tuple[str, str], Resource]:
-    """What a CustomResourceDefinition declares; nothing when it is wrong, which is told of later."""
+    """Return what a CustomResourceDefinition declares; nothing when it is wrong, which is reported later."""
     if not isinstance(value, dict) or value.get("kind") != CUSTOMRESOURCEDEFINITIONS.kind:
         return {}
     if any(True for _ in manifest_problems(value, CUSTOMRESOURCEDEFINITIONS)):

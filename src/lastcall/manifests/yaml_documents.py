@@ -337,7 +337,7 @@ def _value(node: yaml.Node, done: dict[int, Any]) -> Any:
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
-    """Return what a scalar stands for. Raises YAMLProblem for one that is not what its tag says."""
+    """Return the value of a scalar. Raises YAMLProblem for one that is not what its tag says."""
     try:
         return resolve(node.tag if node.tag != MERGE else STR, node.value, plain=False)
     except ScalarError as error:

@@ -25,7 +25,7 @@ def explain_record(record: Record) -> str:
 
 
 def _said(text: str) -> str:
-    """So that it can be told in another language."""
+    """Return the text as one that can be translated."""
     return Said(text, {}) if text else ""
 
 

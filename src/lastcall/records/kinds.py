@@ -1,6 +1,6 @@
 """The kinds of records, each typed with the facts that it carries.
 
-Made of records/definitions by tools/make_catalogue.py: change it there. docs/ending-v1.md says what each tells.
+Made of records/definitions by tools/make_catalogue.py: change it there. docs/ending-v1.md explains each.
 """
 
 # check: standard library

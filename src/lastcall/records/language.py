@@ -1,4 +1,4 @@
-"""What lastcall tells, in its reader's language: `told(content, "ja")`. Japanese is read when somebody asks for it."""
+"""Translate what lastcall writes: `translate(content, "ja")`. Japanese is read when it is first asked for."""
 
 import functools
 from importlib import resources
@@ -26,16 +26,16 @@ def catalogue_of(language: str) -> Catalogue:
     return {english: other for each in files for english, other in orjson.loads(each.read_bytes()).items()}
 
 
-def told(content: T, language: str) -> T:
-    """A text, or a document of texts (as JSON has it), in that language. All but `Said` stays as it is."""
-    return content if language == ENGLISH else _told(content, catalogue_of(language))
+def translate(content: T, language: str) -> T:
+    """Return a text, or a document of texts (as JSON has it), in that language. All but `Said` stays as it is."""
+    return content if language == ENGLISH else _translated(content, catalogue_of(language))
 
 
-def _told(content: Any, catalogue: Catalogue) -> Any:
+def _translated(content: Any, catalogue: Catalogue) -> Any:
     if isinstance(content, Said):
         return in_language(content, catalogue)
     if isinstance(content, dict):
-        return {key: _told(value, catalogue) for key, value in content.items()}
+        return {key: _translated(value, catalogue) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [_told(each, catalogue) for each in content]
+        return [_translated(each, catalogue) for each in content]
     return content

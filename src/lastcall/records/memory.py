@@ -51,7 +51,7 @@ class MemoryRecorder:
 
 
 class NoRecorder:
-    """Keeps nothing, where nobody tells a story."""
+    """Keep no record, if nobody builds a story."""
 
     def record(
         self,

@@ -1,4 +1,4 @@
-"""The one rule for text that somebody else wrote: which characters a reader is not shown as they are. Pure.
+"""Quote foreign text by one rule: which characters a reader is not shown as they are. Pure.
 
 Names, reasons, messages, lines of output and errors come from manifests, API servers, containers and other programs.
 Each kind of output quotes them in one place:

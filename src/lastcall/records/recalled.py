@@ -1,4 +1,4 @@
-"""Sentences that components write into records, so that they can be told in another language. Pure.
+"""Recognize sentences that components write into records, so that they can be translated. Pure.
 
 A record keeps a sentence as it was written. Here it is recognized by its template: a new sentence needs a new row, and
 tests/unit/records/test_recorded_sentences.py fails without one.
@@ -171,11 +171,11 @@ PARTS = (
     "Container $container was using $used, request is $request, has larger consumption of $resource$end",
     *LISTS,
 )
-"""What stands in a sentence only."""
+"""What occurs only within a sentence."""
 
 
 def recalled(value: object) -> str:
-    """The same text. One of SENTENCES can be told in another language then."""
+    """Return the same text; one of SENTENCES can be translated then."""
     return _recalled(value, SENTENCES) if isinstance(value, str) else str_of(value)
 
 

@@ -1,4 +1,4 @@
-"""Text that remembers what it was made of, so that it can be told in another language. Pure."""
+"""Make text that remembers what it was made of, so that it can be translated. Pure."""
 
 # check: pure
 # check: reads facts because these are facts of a sentence, not of a record
@@ -19,7 +19,7 @@ CUT = "$text… ($more more characters)"
 class Said(str):
     """A sentence in English, with the template and the facts that it was made from.
 
-    It is a str in every respect. A fact that is `Said` itself is told in the other language, too.
+    It is a str in every respect. A fact that is `Said` itself is translated, too.
     """
 
     __slots__ = ("facts", "template")
@@ -43,7 +43,7 @@ class Said(str):
 
 
 class _Beginning(Said):
-    """The first `limit` characters of a text, in whatever language it is told. `facts["text"]` is all of it."""
+    """The first `limit` characters of a text, in whatever language. `facts["text"]` is all of it."""
 
     __slots__ = ()
 
@@ -76,7 +76,7 @@ def tell(template: str, /, **facts: object) -> Said:
 
 
 def joined(parts: Iterable[str], between: str = " ") -> Said:
-    """Several texts after one another, each of which can still be told in another language; empty ones are left out."""
+    """Return several texts after one another, each of which can still be translated; empty ones are left out."""
     first, *others = [part for part in parts if part] or [""]
     whole = Said("${part0}", {"part0": first})
     template = f"${{part0}}{between.replace('$', '$$')}${{part1}}"  # one, however many there are
@@ -123,12 +123,12 @@ def to_wire(text: str) -> Any:
     return {"template": text.template, "facts": {name: to_wire(str_of(fact)) for name, fact in text.facts.items()}}
 
 
-def from_wire(told: Any) -> str:
+def from_wire(wired: Any) -> str:
     """What `to_wire` made it of."""
-    if isinstance(told, str):
-        return told
-    facts = {name: from_wire(fact) for name, fact in told["facts"].items()}
-    return _Beginning(CUT, facts) if told["template"] == CUT else Said(told["template"], facts)
+    if isinstance(wired, str):
+        return wired
+    facts = {name: from_wire(fact) for name, fact in wired["facts"].items()}
+    return _Beginning(CUT, facts) if wired["template"] == CUT else Said(wired["template"], facts)
 
 
 def str_of(fact: object) -> str:
@@ -137,5 +137,5 @@ def str_of(fact: object) -> str:
 
 
 def fact_of(text: Said, name: str) -> str:
-    """What stands at `$name`."""
+    """Return the fact at `$name`."""
     return str_of(dict(text.facts)[name])

@@ -42,10 +42,10 @@ class Sentence:
     meaning: str
 
 
-Told = TypeVar("Told", bound=Mapping[str, object])
+FactsT = TypeVar("FactsT", bound=Mapping[str, object])
 
 
-def row(definition: type[Told], words: Callable[[Told], Words]) -> Sentence:
+def row(definition: type[FactsT], words: Callable[[FactsT], Words]) -> Sentence:
     """Return the sentence of a kind; mypy sees that the words read the facts of that kind."""
     return Sentence(definition.__name__, words, " ".join((definition.__doc__ or "").split()))
 
@@ -62,9 +62,9 @@ def fixed(
     names = Said.names(template)
 
     def words(facts: Facts) -> Words:
-        told = {name: facts.get(name, "?") for name in names}
-        told.update((name, recalled(told[name])) for name in recall)
-        return Words(Said(template, told), level, style)
+        known = {name: facts.get(name, "?") for name in names}
+        known.update((name, recalled(known[name])) for name in recall)
+        return Words(Said(template, known), level, style)
 
     return words
 

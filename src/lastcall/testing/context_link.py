@@ -204,7 +204,7 @@ class ContextLink:
             raise failed
 
     async def endings(self, uids: Sequence[str]) -> "Ending":
-        """How these Pods ended, as far as the API told."""
+        """Return how these Pods ended, as far as the API shows it."""
         return self._ending([self._stories[uid] for uid in uids if uid in self._stories])
 
     async def story(self, namespace: str, name: str) -> "Ending":

@@ -72,8 +72,8 @@ class Ending:
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.endings.render import plain_text
 
-        told = plain_text(self.pods, WIDTH)
-        return told if self.sent is None else f"{told}\n{self.sent.text}\n"
+        story = plain_text(self.pods, WIDTH)
+        return story if self.sent is None else f"{story}\n{self.sent.text}\n"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the document `lastcall/ending/v1`."""

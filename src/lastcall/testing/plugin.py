@@ -42,7 +42,7 @@ def _setting(config: pytest.Config, name: str) -> str:
 
 
 class _OnController:
-    """Of pytest-xdist's hooks: tells each worker of the cluster that they share, and ends it when all are done."""
+    """Use pytest-xdist's hooks: give each worker the cluster that they share, and end it when all are done."""
 
     def __init__(self, name: str) -> None:
         self._name = name

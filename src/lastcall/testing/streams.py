@@ -64,13 +64,13 @@ def _exit_code(status: bytes) -> int:
     """Of the Status on the error channel. Raises LastcallError where the command never ran."""
     if not status:
         raise LastcallError("the connection ended before the command did")
-    told: dict[str, Any] = json.loads(status)
-    if told.get("status") == "Success":
+    answer: dict[str, Any] = json.loads(status)
+    if answer.get("status") == "Success":
         return 0
-    for cause in (told.get("details") or {}).get("causes") or ():
+    for cause in (answer.get("details") or {}).get("causes") or ():
         if cause.get("reason") == "ExitCode":
             return int(cause["message"])
-    raise LastcallError(f"the command did not run: {told.get('message')}")
+    raise LastcallError(f"the command did not run: {answer.get('message')}")
 
 
 @asynccontextmanager

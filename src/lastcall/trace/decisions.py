@@ -86,7 +86,7 @@ class DecisionContext:
 
 
 def find_decision(pod: Object, around: DecisionContext, at_ns: int) -> Draft | None:
-    """The decision that the DELETE goes back to, placed at `at_ns`; None when nothing tells."""
+    """Return the decision that the DELETE goes back to, placed at `at_ns`; None if it is not known."""
     return _by_condition(pod, around, at_ns) or _by_event(pod, around, at_ns) or _by_absence(pod, around, at_ns)
 
 
@@ -170,7 +170,7 @@ def _tainted(pod: Object, around: DecisionContext) -> "tuple[str, GroundsOfDecis
 
 
 def _request(sent: "Audited") -> "GroundsOfDecision":
-    """Return what an audit log told of the request."""
+    """Return what an audit log has of the request."""
     facts: GroundsOfDecision = {"auditId": sent.get("auditId", ""), "sourceIPs": sent.get("sourceIPs", [])}
     if impersonator := sent.get("impersonator"):
         facts["impersonator"] = impersonator

@@ -1,7 +1,7 @@
 """A record before it has an id and a place on our clock. Pure.
 
 Rules answer drafts; `PodTimeline` makes records of them. A draft says by which clock it was stamped: an observation is
-placed when it came, what a status or an Event tells is placed by its own stamp.
+placed when it came, what a status or an Event says is placed by its own stamp.
 """
 
 # check: pure
@@ -21,7 +21,7 @@ ClockName = Literal["", "server", "node"]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """As `Record`. `stamp` is a time of the cluster's as it stands in the object, "" for what is placed when it came.
+    """As `Record`. `stamp` is a time of the cluster's as the object has it, "" for what is placed when it came.
 
     `at_ns` places it on our monotonic clock, where a rule has concluded that; it goes before `stamp`.
     """

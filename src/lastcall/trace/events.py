@@ -110,7 +110,7 @@ def preemptor_of(event: PodEvent) -> str:
 
 
 def rescaled(event: PodEvent) -> tuple[int, str] | None:
-    """Return (new size, reason) that a HorizontalPodAutoscaler's Event tells; None for another Event.
+    """Return (new size, reason) that a HorizontalPodAutoscaler's Event has; None for another Event.
 
     (`horizontal.go:reconcileAutoscaler`)
     """
@@ -131,7 +131,7 @@ def kill_reason(message: str) -> str:
 
 
 def failed_probe(event: PodEvent) -> str:
-    """The reason of a Killing for the probe of which an Event tells a failure; "" for another Event."""
+    """Return the reason of a Killing for the probe whose failure an Event reports; "" for another Event."""
     match = _PROBE.match(event.message) if event.reason == "Unhealthy" else None
     return _KILLS.get(match.group(1).lower(), "") if match else ""
 

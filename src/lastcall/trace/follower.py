@@ -77,12 +77,12 @@ class Follower:
         audit: "AuditIndex | None" = None,
     ) -> None:
         """`on_record` hears of every record when it is made, `on_begin` of a Pod whose end begins, before its first
-        record; `on_note` of what somebody who waits should know: a gap, a right that is missing. `node_side` hears of
+        record; `on_note` of what a waiting user should know: a gap, a missing permission. `node_side` hears of
         each state of a Pod that is wanted, and of its end: what it learns comes back by `add`. `on_object` hears of
         each object that is seen, but for Events and EndpointSlices. `audit` has the requests of an audit log; a story
         waits for the one that deleted its Pod, for `Options.audit_wait` at most."""
         self.scope = scope
-        self.told = 0
+        self.yielded = 0
         """How many stories were yielded."""
         self.failure: Exception | None = None
         """Why Pods cannot be followed at all; `endings` has ended then."""
@@ -152,7 +152,7 @@ class Follower:
         return self._synced.is_set()
 
     def stop(self) -> None:
-        """End `run`. What is still going on is told by `ongoing`."""
+        """End `run`. What is still going on is in `ongoing`."""
         self._over.set()
 
     async def endings(self) -> AsyncIterator[Ending]:
@@ -221,7 +221,7 @@ class Follower:
 
     def _finish(self, timeline: PodTimeline) -> None:
         self._finished.put_nowait(self._ending(timeline))
-        self.told += 1
+        self.yielded += 1
         self._check_over()
 
     def _restarted(self, timeline: PodTimeline) -> None:
@@ -229,8 +229,8 @@ class Follower:
         self._finished.put_nowait(self._ending(timeline))
 
     def _check_over(self) -> None:
-        if (self._options.count and self.told >= self._options.count) or (
-            self.scope.only_pods and self.told >= len(self.scope.targets) and not self._shared.timelines
+        if (self._options.count and self.yielded >= self._options.count) or (
+            self.scope.only_pods and self.yielded >= len(self.scope.targets) and not self._shared.timelines
         ):
             self._over.set()
 

@@ -201,7 +201,7 @@ class ClusterState:
     def namespace(self, obj: Object, now: Moment, *, gone: bool) -> None:
         name = name_of(obj)
         if gone:
-            return  # its Pods' stories may still be told
+            return  # its Pods' stories may still be reported
         if not obj["metadata"].get("deletionTimestamp"):
             self._namespaces.pop(name, None)
         elif name not in self._namespaces:

@@ -210,14 +210,14 @@ def with_generations(records: Sequence[Record]) -> list[Record]:
 
 
 def _with_generation(scaled: Record, records: Sequence[Record]) -> Record:
-    told = scaled.facts_as(kinds.SCALE_DECIDED)
-    field_ = "template" if told.get("step") == "rollout" else "replicas"
+    decided = scaled.facts_as(kinds.SCALE_DECIDED)
+    field_ = "template" if decided.get("step") == "rollout" else "replicas"
     written = [
         each.facts_as(kinds.OWNER_WRITTEN)["generation"]
         for each in records
         if each.kind == kinds.OWNER_WRITTEN
         and each.at_ns <= scaled.at_ns + SECOND
-        and each.facts_as(kinds.OWNER_WRITTEN)["uid"] == told.get("ownerUid")
+        and each.facts_as(kinds.OWNER_WRITTEN)["uid"] == decided.get("ownerUid")
         and field_ in each.facts_as(kinds.OWNER_WRITTEN)["changed"]
     ]
     return replace(scaled, facts={**scaled.facts, "ownerGeneration": max(written)}) if written else scaled
@@ -233,5 +233,5 @@ def _about(owner: OwnerState, version: str) -> "OwnerDeleted":
         "generation": owner.generation,
         "resourceVersion": version,
         "user": "",
-        "userAgent": "",  # nothing tells who deletes
+        "userAgent": "",  # the API does not say who deletes
     }

@@ -375,8 +375,8 @@ class PodTimeline:
 
 
 def runs_in_order(steps: Sequence[Draft], places: list[int]) -> None:
-    """Move the places of starts and ends that an object tells, known to a second, so that each container's are in the
-    order in which they are told: a run ends before the next one starts."""
+    """Move the places of starts and ends that an object has, known to a second, so that each container's are in the
+    order in which it has them: a run ends before the next one starts."""
     later: dict[str, int] = {}
     for index in reversed(range(len(steps))):
         name = steps[index].container

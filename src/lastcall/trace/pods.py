@@ -34,7 +34,7 @@ RULE_REMOVE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.
 _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 TERMINAL = ("Succeeded", "Failed")
 NO_START = "1970-01-01T00:00:00Z"
-"""What a runtime tells that knows no start: 0 of its clock."""
+"""What a runtime reports that knows no start: 0 of its clock."""
 NEVER_STARTED = ("StartError", "ContainerCannotRun")
 """Reasons with which containerd and older runtimes report a container that has never run."""
 
@@ -141,7 +141,7 @@ def _exited(name: str, ended: Mapping[str, object]) -> Iterator[Draft]:
 
 
 def deleted(pod: Object) -> Draft:
-    """Its deletionTimestamp stands in the object."""
+    """Return the draft of a deletion, from the object's deletionTimestamp."""
     timestamp, grace = deletion_of(pod)
     facts: DeleteAccepted = {
         "user": "",
@@ -206,7 +206,7 @@ def _status_written(old: Object, new: Object) -> Iterator[Draft]:
 
 
 def status_written(pod: Object) -> Draft:
-    """Its status as it stands in the object."""
+    """Return the draft of the status as the object has it."""
     facts = status_of(pod)
     facts["resourceVersion"] = resource_version_of(pod)
     return draft(kinds.POD_STATUS_WRITTEN, facts, "apiserver", rule=RULE_STATUS)

@@ -1,4 +1,4 @@
-"""What is not told when a resource may not be read, and the commands that give the right. Pure."""
+"""Describe what is missing when a resource may not be read, and the commands that grant the permission. Pure."""
 
 from dataclasses import dataclass, replace
 

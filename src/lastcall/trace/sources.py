@@ -1,6 +1,6 @@
-"""One watch of the API: list, then watch, then again when it is lost; what was missed meanwhile is told.
+"""Watch one resource: list, then watch, then again when it is lost; report what was missed meanwhile.
 
-Unlike `client.informer` it keeps no objects: whoever handles them keeps what it needs.
+Unlike `client.informer` it keeps no objects: their handlers keep what they need.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every stamp was made before it reached us, so that `arrival - stamp` is the difference of the clocks plus the way's
 time, and the least of many is close to the difference alone. Stamps of whole seconds are up to a second too early; that
-is the error which is told.
+is the error which is reported.
 """
 
 # check: pure
@@ -14,7 +14,7 @@ SECOND = 1_000_000_000
 WINDOW_NS = 1800 * SECOND
 """A clock may drift or be set: what is older than one to two of these is not counted any more."""
 SKEW_NOTICED_SECONDS = 2.0
-"""A difference that somebody who compares times with a cluster's logs has to know of."""
+"""A difference that is reported: who compares times with a cluster's logs has to know of it."""
 
 
 def stamp_ns(text: str) -> int | None:

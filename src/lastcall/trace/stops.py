@@ -2,7 +2,7 @@
 
 The kubelet's Event Killing is written when it begins to stop a container: right after it come the preStop hook, and the
 stop signal when the hook is over, at once without one. A hook's end is known when it failed (an Event says so) and for
-`sleep`, whose length stands in the spec, or when a node's agent saw its process end. Of any other hook neither its end
+`sleep`, whose length is in the spec, or when a node's agent saw its process end. Of any other hook neither its end
 nor the stop signal's time is known.
 
 Source: kuberuntime_container.go:killContainer, executePreStopHook; pod_termination_order.go (sidecars).
@@ -37,20 +37,20 @@ HOOK_SLACK_NS = 300_000_000
 """Killing and FailedPreStopHook come by the same way, one about as late as the other."""
 
 
-END_TOLD_NS = 3 * SECOND
-"""A container's end stands in the Pod's status so soon."""
+END_REPORTED_NS = 3 * SECOND
+"""A container's end is in the Pod's status so soon."""
 SAME_NS = 600_000_000
 """An exit is placed in the middle of its second, and an Event comes a moment late."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """What is known of one container's stop. Times are of our monotonic clock, None for what nobody told.
+    """What is known of one container's stop. Times are of our monotonic clock, None for what is not known.
 
     `killing` is when the Event came; `grace` the seconds for hook and stop signal together; `handler`, `detail` and
     `sleep` (seconds, None for another handler) are the preStop hook's, `hook_ended` and `hook_code` when a node saw its
     process end, and with which exit code; `turn` is when the containers that a sidecar
-    waits for had ended. `signal` is the stop signal, where the API tells.
+    waits for had ended. `signal` is the stop signal, where the API has it.
     """
 
     container: str
@@ -157,7 +157,7 @@ def _waits_for_its_end(stop: Stop, now: int) -> bool:
     """Whether it is not known yet how its hook's failure and its own end go together."""
     failed, killing = stop.hook_failed, stop.killing
     late = failed is not None and killing is not None and failed - killing > SECOND
-    return late and failed is not None and stop.exited is None and now < failed + END_TOLD_NS
+    return late and failed is not None and stop.exited is None and now < failed + END_REPORTED_NS
 
 
 def over(stop: Stop) -> int:
@@ -183,7 +183,7 @@ def _may_have_died(stop: Stop, now: int) -> bool:
 def _seen_end(stop: Stop, killing: int, at: int) -> "tuple[int, PreStopFinished] | None":
     """The end of a hook whose process a node saw: a kubelet waits for it no longer than the grace period.
 
-    One that ended with its container did not end by itself: what became of it an Event tells.
+    One that ended with its container did not end by itself: an Event says what became of it.
     """
     over = killing + stop.grace * SECOND
     if at > over:

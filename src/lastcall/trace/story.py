@@ -108,7 +108,7 @@ def _natural(timeline: PodTimeline, records: Sequence[Record], zero: int | None,
 
 
 def seen_first(records: Sequence[Record]) -> list[Record]:
-    """Without what was inferred of a step that somebody observed: a node's agent saw it."""
+    """Return the records without what was inferred of a step that was observed: a node's agent saw it."""
     seen = {(r.kind, r.container, _detail(r)) for r in records if r.evidence == "observed"}
     return [r for r in records if r.evidence == "observed" or (r.kind, r.container, _detail(r)) not in seen]
 

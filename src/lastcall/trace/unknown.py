@@ -1,6 +1,6 @@
-"""What of an end cannot be known through the API, one sentence each. Pure.
+"""Say what of an end cannot be known through the API, one sentence each. Pure.
 
-A sentence goes away when a record tells what it misses: a node's agent writes such records.
+A sentence goes away when a record has what it misses: a node's agent writes such records.
 """
 
 # check: pure
@@ -18,14 +18,14 @@ NODE_ONLY = {
     "processes that were left": (kinds.PROCESSES_LEFT,),
     "when a node's rules for Services changed": (kinds.ENDPOINT_RULES_WRITTEN, kinds.ENDPOINT_CHANGE_SEEN),
 }
-"""What only a node sees → kinds of which one record tells it."""
+"""What only a node sees → kinds of which one record has it."""
 
 
 def unknown(pod: Object, records: Sequence[Record], *, audited: bool = False) -> Iterator[str]:
     """For a Pod whose end is over. `audited`: an audit log was read, too."""
     there = {record.kind for record in records}
     if any(record.kind == kinds.PROCESS_EXITED and record.evidence == "observed" for record in records):
-        there.add(kinds.PROCESSES_LEFT)  # a node's agent was there, and would have told
+        there.add(kinds.PROCESSES_LEFT)  # a node's agent was there, and would have reported it
     ran = bool(there & {kinds.CONTAINER_STARTED, kinds.PROCESS_STARTED})
     if kinds.DELETE_ACCEPTED in there and kinds.DELETION_DECIDED not in there:
         sent = next(r for r in records if r.kind == kinds.DELETE_ACCEPTED)

@@ -307,7 +307,7 @@ def _behind_a_proxy(account: Account, lives: Sequence[PodLife], owner: dict[str,
 
 
 def _see_the_log(account: Account, count: int) -> Advice:
-    """Whose log, and whether those Pods were ending: told where it is known of every one of these requests."""
+    """Advise to read the log; name whose, and whether those Pods were ending, if all these requests have that."""
     errors = [each for each in account.lost if each.cause == "server error"]
     pods = sorted({each.pod for each in errors})
     ended = {_ENDS.get(each.phase) for each in errors}
@@ -385,7 +385,7 @@ def _sleep_before_stop(
     hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in _in_a_hurry(spec, seconds)}
     kept = _longest_hook(lives) if any(hook.keeps for hook in hooks.values()) else 0.0
     needed = math.ceil(seconds + kept + _longest_drain(lives) + SPARE_SECONDS)
-    facts = _told_pause(owner, needed, lag, longest_lag)
+    facts = _pause_facts(owner, needed, lag, longest_lag)
     if why := next((hook.why_not for hook in hooks.values() if hook.why_not), ""):
         sentence = fix("lateEndpoint", "hookThere", seconds=seconds, why=why, **facts)
         return Advice("lateEndpoint", sentence, count, pause=seconds)
@@ -411,7 +411,7 @@ def _wait_before_quit(
     those = [each for each in declared_serving(spec) if own_sleep(each) is None] or [container_behind(spec, port)]
     hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in those}
     needed = math.ceil(seconds + _longest_hook(lives) + _longest_drain(lives) + SPARE_SECONDS)
-    facts = {**_told_pause(owner, needed, _lag(lives), longest_lag), "name": joined(hooks, " and ")}
+    facts = {**_pause_facts(owner, needed, _lag(lives), longest_lag), "name": joined(hooks, " and ")}
     if any(hook.why_not for hook in hooks.values()):
         sentence = fix(id_, "notShell", seconds=seconds, **facts)
         return Advice(id_, sentence, count, program="fixHook", pause=seconds)
@@ -438,7 +438,7 @@ def _longest_hook(lives: Sequence[PodLife]) -> float:
     return max((life.term.since(life.hook) for life in lives if life.term and life.hook), default=0.0)
 
 
-def _told_pause(owner: dict[str, Any], needed: int, lag: float, longest_lag: float) -> dict[str, str]:
+def _pause_facts(owner: dict[str, Any], needed: int, lag: float, longest_lag: float) -> dict[str, str]:
     """What a sentence says beside the hook: the grace period that it needs, and the lag."""
     later = tell(" (it may be $seconds s)", seconds=f"{longest_lag:.3g}") if longest_lag > lag else ""
     return {"grace": _and_grace(needed) if grace_of(owner) < needed else "", "lag": f"{lag:.2f}", "later": later}
@@ -449,7 +449,7 @@ def _and_grace(seconds: int) -> str:
 
 
 def _replaced(lives: Sequence[PodLife]) -> list[PodLife]:
-    """The Pods that another one could stand in for when they were told to stop. With none the rules go on naming one
+    """Return the Pods that another one could replace when they were asked to stop. With none the rules go on naming one
     that ends: how long they do is not a lag, and no hook changes it."""
     ended = [(life, life.signalled.latest) for life in lives if life.signalled is not None]
     return [
@@ -469,7 +469,7 @@ def _hooks_of_others(pod_spec: dict[str, Any], serving: str) -> list[str]:
 
 
 def sleep_patch(owner: dict[str, Any], seconds: int, grace: int, *, sleep_hooks: bool = True) -> dict[str, Any]:
-    """Return a strategic merge patch: the containers that serve wait so long before they are told to stop (0: not at
+    """Return a strategic merge patch: the containers that serve wait so long before they are asked to stop (0: not at
     all), each with what its hook does besides. The grace period is `grace` where the owner's is shorter."""
     spec = owner["spec"]["template"]["spec"]
     hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in declared_serving(spec)}

@@ -248,7 +248,7 @@ def its_pod_was_killed(loss: Loss) -> bool:
 
 
 def its_connection_was_held_open(loss: Loss) -> bool:
-    """Requests went out on it from the stop signal to the kill: the Pod never told its client to leave."""
+    """Return True if requests went out on it from the stop signal to the kill: the Pod never said goodbye."""
     life = loss.life
     if life is None or loss.use is None or life.signalled is None or life.exited is None:
         return False

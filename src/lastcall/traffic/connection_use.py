@@ -1,7 +1,7 @@
-"""How a client used each connection: when requests went out on it, and how the server ended it. Pure.
+"""Measure how a client used each connection: when requests went out on it, and how the server ended it. Pure.
 
-A server that wants to end a connection tells its client before: GOAWAY, `Connection: close`. No request goes out after
-that. So requests that go out at the usual pace until a Pod is killed show that it never told its client to leave.
+A server that wants to end a connection announces that: GOAWAY, `Connection: close`. No request goes out after
+that. So requests that go out at the usual pace until a Pod is killed show that it never announced its end.
 """
 
 # check: pure

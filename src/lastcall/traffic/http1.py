@@ -1,4 +1,4 @@
-"""One HTTP/1.1 exchange on an open connection, told as precisely as sockets tell it. Parsing is h11's."""
+"""Do one HTTP/1.1 exchange on an open connection, and report it as precisely as sockets allow. Parsing is h11's."""
 
 import asyncio
 from dataclasses import dataclass

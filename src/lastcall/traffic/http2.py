@@ -1,6 +1,6 @@
-"""A connection of HTTP/2 (prior knowledge, RFC 9113) with many requests at a time. Frames and headers are h2's.
+"""Run a connection of HTTP/2 (prior knowledge, RFC 9113) with many requests at a time. Frames and headers are h2's.
 
-GOAWAY is read here: to h2 a connection that was told to go away is closed at once, to the RFC (6.8) the streams up to
+GOAWAY is read here: to h2 a connection that got GOAWAY is closed at once, to the RFC (6.8) the streams up to
 the last stream id go on, and those above it were not begun and can be sent again (8.7: REFUSED_STREAM, too).
 """
 
@@ -79,7 +79,7 @@ class Http2Connection:
 
     @property
     def takes_requests(self) -> bool:
-        """Not once it was told to go away, nor when it is full or over."""
+        """False after GOAWAY, and if it is full or over."""
         if self._over or self._last_stream is not None or self._writer.is_closing():
             return False
         return len(self._streams) < self._h2.remote_settings.max_concurrent_streams

@@ -20,7 +20,7 @@ from lastcall.traffic.moments import SKEW_SECONDS
 from lastcall.traffic.outcome import REUSED, Kind, Outcome
 
 QUICK_SECONDS = 0.1
-"""A request that is answered sooner is hardly ever under way when its Pod is told to stop."""
+"""A request that is answered sooner is hardly ever under way when its Pod is asked to stop."""
 _SHARE = 0.95
 """What long answers take is what this share of them took at most: single ones may have met a busy machine."""
 

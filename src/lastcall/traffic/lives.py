@@ -182,7 +182,7 @@ class PodLife:
         return self.deleted is None or self.unrouted.latest < self.deleted.earliest
 
     def listens(self, at: float) -> bool:
-        """Return whether it was ready before a moment, and nothing had told it to stop, nor closed its listener."""
+        """Return whether it was ready before a moment, and it had not been asked to stop, nor its listener closed."""
         if not is_over(self.ready, at) or self.outage(at, at) is not None:
             return False
         return not is_over(first_of(self.signalled, self.deaf), at)

@@ -2,7 +2,7 @@
 
 `Lost` are the classes of a request that its client did not get a good answer to. A connection that the server closed
 while it was idle is not a loss: no request was on it. `Moved` are the classes of those that a well-behaved client
-carries on elsewhere without anything lost, because the server said goodbye: told, and never counted as lost.
+carries on elsewhere without anything lost, because the server said goodbye: reported, and never counted as lost.
 """
 
 # check: pure
@@ -73,7 +73,7 @@ LOST_MEANS: dict[Lost, str] = {
 Moved = Literal["going away", "ended early", "closed early", "retried"]
 """A WebSocket that the server closed with a close frame (1000, 1001, 1012, 1013): the client connects again · a stream
 that the server ended as a stream is ended (last chunk) before the client had enough: it asks again · the same where
-only the close of the connection told of an end (account.py makes a loss or nothing of it) · a request of HTTP/2 that
+only the close of the connection showed an end (account.py makes a loss or nothing of it) · a request of HTTP/2 that
 the server said it had not begun (GOAWAY with a lower last stream id, REFUSED_STREAM), good when sent once more."""
 MOVED: tuple[Moved, ...] = get_args(Moved)
 

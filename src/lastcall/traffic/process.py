@@ -1,6 +1,6 @@
 """The load generator's process, and front's side of it.
 
-A process of its own: a generator that shares a loop with somebody else measures that somebody. Lines over a stream
+A process of its own: a generator that shares a loop with other work measures that work. Lines over a stream
 socket pair that was made before the clone (`world/wire.py`): `Enter`, `Start`, `Targets` and `Stop` to it, `Outcomes`
 back, the last of them with `done`. What it does not understand is answered with an `error`, which ends the outcomes.
 One on the host says `Ready` first.
@@ -213,11 +213,11 @@ class LoadClient:
             fields = wire.decode(line)
             if "error" in fields:
                 raise ControlError(f"the load generator: {fields['error']}")
-            told = Outcomes.read(fields)
-            for values in told.outcomes:
+            answer = Outcomes.read(fields)
+            for values in answer.outcomes:
                 yield Outcome.from_wire(values)
-            if told.done:
-                self.begun = told.begun
+            if answer.done:
+                self.begun = answer.begun
                 return
         raise ControlError("the load generator's process ended")
 

@@ -38,7 +38,7 @@ _OF_A_RUN = frozenset(
         kinds.PROCESS_EXITED,
     }
 )
-"""What a life is made of, of all that a story tells of a container."""
+"""What a life is made of, of all that a story has of a container."""
 _OF_CONTAINERS = frozenset({kinds.POD_CREATED, kinds.EPHEMERAL_CONTAINERS_ADDED})
 _OF_A_POD = frozenset(
     {
@@ -93,9 +93,9 @@ def _runs(uid: str, records: Sequence[Record], orphans: Sequence[Entry]) -> Iter
     for record in records:
         if record.kind in _OF_A_RUN:
             entries.setdefault(record.container, []).append(Entry(record, seconds(record)))
-    told = [each for each in records if each.kind in _OF_CONTAINERS]
-    told += [those[0].record for those in entries.values()]
-    for facts in facts_from_records(uid, told).containers:
+    chosen = [each for each in records if each.kind in _OF_CONTAINERS]
+    chosen += [those[0].record for those in entries.values()]
+    for facts in facts_from_records(uid, chosen).containers:
         if facts.kind in _SERVE and facts.name in entries:
             last, earlier = container_runs(facts, entries[facts.name], orphans)
             yield facts.name, (*earlier, last)

@@ -3,7 +3,7 @@
     LASTCALL_TOKEN=… LASTCALL_LOAD='{"target": …}' python3 -m lastcall.traffic.served 8099
 
 It waits for `start`, and sends until `stop`. Answers are JSON. Times are of its own monotonic clock, which `clock`
-shows: whoever asks has to find out how far that is from theirs.
+shows: the client has to find out how far that is from its own.
 
 | request | answer |
 |---|---|
@@ -37,7 +37,7 @@ _LARGEST_HEAD = 16384
 
 @dataclass(slots=True)
 class ServedGenerator:
-    """`hold` answers until it is cancelled. `now` is the clock that it shows and tells times by."""
+    """`hold` answers until it is cancelled. `now` is the clock that it shows and measures times by."""
 
     load: Load
     token: str
@@ -62,17 +62,17 @@ class ServedGenerator:
             async with asyncio.timeout(_HEAD_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
             method, path, *_ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-            status, body = self._told(method, path)
+            status, body = self._respond(method, path)
             reason = {200: "OK", 404: "Not Found"}[status]
             lines = (f"HTTP/1.1 {status} {reason}", "Content-Type: application/json", f"Content-Length: {len(body)}")
             writer.write("\r\n".join((*lines, "Connection: close", "", "")).encode() + body)
             await writer.drain()
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, TimeoutError, ValueError):
-            pass  # whoever it was is gone, or speaks something else
+            pass  # the client is gone, or speaks another protocol
         finally:
             writer.close()
 
-    def _told(self, method: str, path: str) -> tuple[int, bytes]:
+    def _respond(self, method: str, path: str) -> tuple[int, bytes]:
         if path == "/healthz":
             return 200, b'"ok"'
         _, _, rest = path.partition("/")

@@ -74,7 +74,7 @@ class Checked:
 
 
 def check(thresholds: Thresholds, found: Pooled) -> list[Checked]:
-    """Return what was asked for; without a limit of its own nothing may be lost, which is told only where one was
+    """Return what was asked for; without a limit of its own nothing may be lost, which is reported only where one was
     given."""
     return [*_lost(thresholds.max_lost, found), *_slow(thresholds.max_p99, found)]
 
@@ -88,8 +88,10 @@ def holds(thresholds: Thresholds, found: Pooled) -> bool:
 def _lost(limit: MaxLost | None, found: Pooled) -> Iterator[Checked]:
     if limit is not None:
         share = percentage(found.lost / found.total) if found.total else "0 %"
-        told = f"{found.lost} of {found.total} requests ({share}; at most {percentage(found.upper_bound)} with 95 %)"
-        yield Checked("max-lost", limit.text, told, not limit.holds(found.lost, found.total))
+        measured = (
+            f"{found.lost} of {found.total} requests ({share}; at most {percentage(found.upper_bound)} with 95 %)"
+        )
+        yield Checked("max-lost", limit.text, measured, not limit.holds(found.lost, found.total))
 
 
 def _slow(limits: Mapping[str, float], found: Pooled) -> Iterator[Checked]:
@@ -98,5 +100,5 @@ def _slow(limits: Mapping[str, float], found: Pooled) -> Iterator[Checked]:
     for kind in kinds:
         limit = limits.get(kind, limits.get("", 0.0))
         p99, least = during[kind].p99, during[kind].p99_least
-        told = f"{format_seconds(p99)} (of {during[kind].count} good answers)"
-        yield Checked(f"max-p99 {kind}", format_seconds(limit), told, least > limit, p99 > limit >= least)
+        measured = f"{format_seconds(p99)} (of {during[kind].count} good answers)"
+        yield Checked(f"max-p99 {kind}", format_seconds(limit), measured, least > limit, p99 > limit >= least)

@@ -1,10 +1,10 @@
-"""Causes of lost requests from what a cluster's API told of its Pods' ends. Pure.
+"""Find causes of lost requests from what a cluster's API shows of its Pods' ends. Pure.
 
 The causes are those of `causes.py`. Here the API bounds when something was, and requests are timed by another machine's
 clock, wrong by an error that was measured. So a cause is claimed only where every time within the bounds and the error
-gives it, and where every Pod that can have been the one gives it. Else what is not known is told, and why.
+gives it, and where every Pod that can have been the one gives it. Otherwise it says what is not known, and why.
 
-Three things are concluded: that rules which never had to do without an endpoint named one, so that somebody refused;
+Three things are concluded: that rules which never had to do without an endpoint named one, so that one of them refused;
 that a Pod which listened did not refuse; and that rules which sent many connections to others, one after another, and
 none to a Pod, did not name it any more.
 """

@@ -1,6 +1,6 @@
-"""The load of a session in virtual time: simulated requests of every kind, to real rules and simulated Pods.
+"""Simulate the load of a session in virtual time: simulated requests of every kind, to real rules and simulated Pods.
 
-What is new about a connection is where the rules lead it at that moment, and whether somebody listens there; what is on
+What is new about a connection is where the rules lead it at that moment, whether a program listens there; what is on
 one is decided by how the applications end (`Behaviour`). Rates are those that find an edge, not those of the user:
 enough connections that one of them meets each tenth of a second in which a Pod could lose it.
 """
@@ -25,7 +25,7 @@ _AT_ONCE = 0.02
 @dataclass(frozen=True, slots=True)
 class KindBehaviour:
     """An answer takes so many seconds; `finished`: the application answers, or says goodbye to, what it has when it is
-    told to stop, and goes on until it has."""
+    asked to stop, and goes on until it has."""
 
     took: float = 0.0
     finished: bool = True
@@ -63,7 +63,7 @@ class _UnderWay:
 
 
 class VirtualLoad:
-    """Requests at a fixed rate for each kind. `serving` tells the running containers behind an address."""
+    """Send requests at a fixed rate for each kind. `serving` returns the running containers behind an address."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class VirtualLoad:
         return _Connection(self._connections, at, ip, containers, leaving)
 
     def _is_closed(self, connection: _Connection) -> bool:
-        """Whether the Pod was told to stop since it was opened."""
+        """Return whether the Pod was asked to stop since it was opened."""
         return _is_gone(connection) or all(each.term is not None for each in self._serving(connection.ip))
 
     def _ended(self, request: _UnderWay) -> Outcome:

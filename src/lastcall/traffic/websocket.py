@@ -1,6 +1,6 @@
-"""One WebSocket on an open connection, held for a while, its messages echoed. The protocol is wsproto's (RFC 6455).
+"""Run one WebSocket on an open connection, held for a while, its messages echoed. The protocol is wsproto's (RFC 6455).
 
-A client cannot know whether a message was handled that crossed the server's close frame on the wire: it is told
+A client cannot know whether a message was handled that crossed the server's close frame on the wire: it hears
 nothing of it, and sends it again. Such a message counts as lost only where the server had had time to echo it.
 """
 

@@ -59,7 +59,7 @@ async def logs(client: PageClient, pod: AnyObject, container: str, previous: boo
 
 
 def lines(text: str) -> str:
-    """Without control characters but for the ends of lines: one may turn the direction of what stands beside it."""
+    """Return the text without control characters but for line ends: one may turn the text beside it."""
     return "\n".join(one_line(each.removesuffix("\r")) for each in text.split("\n"))
 
 

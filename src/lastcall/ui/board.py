@@ -1,4 +1,4 @@
-"""What the overview shows, with a version for each change, so that a browser can be told what it has missed. Pure.
+"""Keep what the overview shows, with a version for each change, so that a browser can get what it has missed. Pure.
 
 There is no queue for a browser: it says which version it has, and gets the present state of what changed since. One
 that is slow gets fewer and larger answers, and costs the cluster nothing.
@@ -90,7 +90,7 @@ class Board:
         """Return True for a version of this cluster after which changes are no longer known."""
         return self._cleared <= version < self._complete_since
 
-    # -- what a browser is told of a version
+    # -- what a browser gets of a version
 
     @property
     def event_id(self) -> str:

@@ -100,7 +100,7 @@ def condition(status: AnyObject, kind: str) -> bool:
 
 
 def _owner(meta: AnyObject) -> dict[str, str] | None:
-    """The controller. The ReplicaSet of a Deployment is told as the Deployment."""
+    """Return the controller; for the ReplicaSet of a Deployment, the Deployment."""
     owner = next((each for each in meta.get("ownerReferences") or () if each.get("controller")), None)
     if owner is None:
         return None

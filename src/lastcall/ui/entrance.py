@@ -1,8 +1,8 @@
 """Which requests the page's server answers. Pure.
 
 The server listens on the loopback, where every user of the machine and every page in a browser can reach it. So a
-browser brings a token once and gets a cookie for it, the Host has to be the server's own (a name that somebody lets
-point to the loopback is refused), and whatever writes has to come from the page itself (its Origin). The token stands
+browser brings a token once and gets a cookie for it, the Host has to be the server's own (a name that an attacker lets
+point to the loopback is refused), and whatever writes has to come from the page itself (its Origin). The token is
 in the fragment of the link, which browsers send to nobody.
 """
 
@@ -67,7 +67,7 @@ class Entrance:
     """Called after `token` was brought and has been replaced."""
     now: Callable[[], float] = lambda: 0.0
     view: str = ""
-    """Where the link leads to in the page: what stands after the token."""
+    """Return where the link leads to in the page: what follows the token."""
     made_at: float = field(init=False)
 
     def __post_init__(self) -> None:

@@ -75,10 +75,10 @@ def _named(steps: list[Next], pod: AnyObject) -> list[Next]:
 
 
 def _stop_signal(name: str, pod: AnyObject) -> str:
-    """What the runtime says that it sends, or what the Pod asks for; "" where neither is told."""
+    """Return what the runtime says that it sends, or what the Pod asks for; "" if neither is known."""
     status = pod.get("status") or {}
-    told = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
-    says = next((each.get("stopSignal") for each in told if each.get("name") == name), None)
+    statuses = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+    says = next((each.get("stopSignal") for each in statuses if each.get("name") == name), None)
     return str(says or (_spec_of(name, pod).get("lifecycle") or {}).get("stopSignal") or "")
 
 

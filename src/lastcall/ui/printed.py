@@ -14,7 +14,7 @@ _LINE_LIMIT = 400
 
 
 def printed(ending: Ending, most_bytes: int) -> list[dict[str, Any]]:
-    """Return the lines, within about `most_bytes`; a note stands where some are left out."""
+    """Return the lines, within about `most_bytes`; with a note where some are left out."""
     lines = ending.output
     dropped = sum(
         int(e.facts_as(kinds.OUTPUT).get("dropped") or 0)

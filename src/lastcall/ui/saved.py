@@ -12,7 +12,7 @@ from typing import Any
 
 from lastcall._version import __version__
 from lastcall.endings.render import Markup, quoted_json, tag
-from lastcall.records.language import ENGLISH, told
+from lastcall.records.language import ENGLISH, translate
 from lastcall.records.quoting import several_lines
 
 BLOCK = "saved"
@@ -35,14 +35,14 @@ def saved_page(
             "require-trusted-types-for 'script'",
         )
     )
-    shown = told({**data, "title": title, "language": language}, language)
+    shown = translate({**data, "title": title, "language": language}, language)
     head = [
         tag("meta", charset="utf-8"),
         tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="generator", content=f"lastcall {__version__}"),
-        tag("title", f"{told(title, language)} · lastcall"),
+        tag("title", f"{translate(title, language)} · lastcall"),
         tag("link", rel="icon", href="data:,"),
         tag("style", Markup(style)),
     ]

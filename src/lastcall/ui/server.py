@@ -11,7 +11,7 @@ from aiohttp import web
 from lastcall._version import __version__
 from lastcall.kube.api import AnyObject, LabelSelector, StatusError, parse_label_selector
 from lastcall.kube.client import ConnectionLost
-from lastcall.records.language import ENGLISH, LANGUAGES, told
+from lastcall.records.language import ENGLISH, LANGUAGES, translate
 from lastcall.ui import actions, terminal
 from lastcall.ui.board import Changes
 from lastcall.ui.entrance import ENTER, HEADERS, Asked, Entrance
@@ -139,7 +139,7 @@ class PageServer:
         rollout = self._rollout.document if self._rollout is not None else {}
         last = {"stories": stories, "ends": ends, "rollout": rollout or None}
         # In every language: nobody is there to be asked when its reader chooses another one.
-        self._farewell = {"why": why, "told": {language: told(last, language) for language in LANGUAGES}}
+        self._farewell = {"why": why, "told": {language: translate(last, language) for language in LANGUAGES}}
         self._ring()
         with suppress(TimeoutError):
             async with asyncio.timeout(FAREWELL_SECONDS):
@@ -215,17 +215,17 @@ class PageServer:
             missing = board.is_behind(version)
             now, version = board.event_id, board.version
             if shown or changes is None:
-                message = {"now": self._clock.wall_ns() / 1e6, "items": told(shown, language)}
+                message = {"now": self._clock.wall_ns() / 1e6, "items": translate(shown, language)}
                 if missing:
                     message["missing"] = True
                 await response.write(_event(name, message, now))
             if uid and seen != self._watching.version(uid):
                 seen = self._watching.version(uid)
                 with suppress(LookupError):
-                    await response.write(_event("story", told(self._watching.story(uid), language), now))
+                    await response.write(_event("story", translate(self._watching.story(uid), language), now))
             if self._rollout is not None and drawn != self._rollout.version:
                 drawn = self._rollout.version
-                await response.write(_event("rollout", told(self._rollout.document, language), now))
+                await response.write(_event("rollout", translate(self._rollout.document, language), now))
             if self._farewell is not None:
                 await response.write(_event("ended", self._farewell, now))
                 return
@@ -257,7 +257,7 @@ class PageServer:
         return _json({"events": await actions.events(*self._pod(request))})
 
     async def _object(self, request: web.Request) -> web.StreamResponse:
-        # late: 43 ms, when somebody looks at the YAML
+        # late: 43 ms, when a browser shows the YAML
         import yaml
 
         _, pod = self._pod(request)
@@ -272,7 +272,7 @@ class PageServer:
     async def _plan(self, request: web.Request) -> web.StreamResponse:
         _, pod = self._pod(request)
         steps = plan(what_if_deleted(pod, _grace(request.query.get("grace", ""))))
-        return _json({"next": told(steps, _language(request))})
+        return _json({"next": translate(steps, _language(request))})
 
     async def _export(self, request: web.Request) -> web.StreamResponse:
         """The story as the page of `lastcall story --output html`, as a file."""

@@ -16,7 +16,7 @@ class NoMore(Exception):
     """The cluster has ended, and none comes after it."""
 
 
-Told = Callable[[Resource, str, Object], None]
+ObjectHandler = Callable[[Resource, str, Object], None]
 """Called with what kind of object it is, `ADDED`, `MODIFIED` or `DELETED`, and the object."""
 
 
@@ -41,8 +41,8 @@ class PageClient(Client, Protocol):
 class Opened:
     """A cluster while it runs. `identity` differs after it was started again.
 
-    Where somebody watches its objects already, `watch` hands them on, and nobody else watches; and `ending` answers the
-    story of a Pod as that somebody tells it, None for a Pod that nobody follows.
+    If its objects are watched already, `watch` hands them on, and there is no other watch; and `ending` returns the
+    story of a Pod from the same watch, None for a Pod that it does not follow.
     """
 
     facts: dict[str, Any]
@@ -50,7 +50,7 @@ class Opened:
     client: PageClient
     records: AsyncIterator[Record]
     may_write: bool = field(default=True)
-    watch: Callable[[Told], None] | None = None
+    watch: Callable[[ObjectHandler], None] | None = None
     ending: Callable[[str], Ending | None] | None = None
 
 
@@ -82,8 +82,8 @@ class StayingCluster:
         self._opened = True
         config = await loop.run_in_executor(None, load_kubeconfig, str(facts["kubeconfig"]))
         records = await control.records(follow=True)
-        told = {
+        shown = {
             key: facts.get(key) for key in ("name", "server", "kubernetesVersion", "kubeconfig", "since", "lastcall")
         }
         client = client_for(config, user_agent="lastcall-ui")
-        return Opened(told, f"{facts.get('pid')} {facts.get('since')}", client, records)
+        return Opened(shown, f"{facts.get('pid')} {facts.get('since')}", client, records)

@@ -47,10 +47,10 @@ def seconds_of(seconds: float) -> float:
     return round(seconds, 5)
 
 
-def facts(told: Mapping[str, object]) -> list[list[str]]:
+def facts(facts_of: Mapping[str, object]) -> list[list[str]]:
     """Return name and value of each fact; those without a value are left out."""
     said = []
-    for name, value in told.items():
+    for name, value in facts_of.items():
         if value is None or value == "" or value == []:
             continue
         shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
@@ -61,7 +61,7 @@ def facts(told: Mapping[str, object]) -> list[list[str]]:
 
 
 def rules(listed: Iterable[Mapping[str, Any]], kubernetes_version: str) -> dict[str, dict[str, str]]:
-    """Return what each rule of these steps says, and where it stands."""
+    """Return what each rule of these steps says, and where it is."""
     return {
         rule: {"explain": explain(rule), "source": source_link(rule, kubernetes_version)}
         for rule in dict.fromkeys(each["rule"] for each in listed)
@@ -75,7 +75,7 @@ def meanings(listed: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def source_link(rule: str, kubernetes_version: str) -> str:
-    """Where the rule stands in Kubernetes's source; "" for a rule of something else. Opened by a click only."""
+    """Return where the rule is in Kubernetes's source; "" for a rule of something else. Opened by a click only."""
     path, _, _function = rule.partition(":")
     if not path.startswith(_KUBERNETES):
         return ""

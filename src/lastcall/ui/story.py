@@ -23,7 +23,7 @@ _MOST_TICKS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much of a story is told: marks of its picture, bytes of its output, records that are not in the picture."""
+    """How much of a story is shown: marks of its picture, bytes of its output, records that are not in the picture."""
 
     marks: int = 400
     output_bytes: int = 40_000
@@ -41,9 +41,9 @@ def story(
     now = (now_ns - ending.zero_ns) / 1e9 if ending.zero_ns else 0.0
     numbers = {mark.entry.record.id: mark.number for mark in picture.marks}
     ongoing = is_ongoing(ending)
-    told = steps([mark.entry for mark in picture.marks], numbers)
+    shown = steps([mark.entry for mark in picture.marks], numbers)
     others = other_steps(ending, picture, numbers, extent.others) if extent.others else []
-    listed = [*told, *(step for group in others for step in group["steps"])]
+    listed = [*shown, *(step for group in others for step in group["steps"])]
     return {
         "uid": ending.pod.uid,
         "namespace": ending.pod.namespace,
@@ -63,10 +63,10 @@ def story(
         "about": about(ending),
         "leftOut": picture.left_out,
         "lanes": [_lane(lane) for each in picture.lanes for lane in _by_node(each)],
-        "steps": told,
+        "steps": shown,
         "others": others,
         "rules": rules(listed, kubernetes_version),
-        "meanings": meanings(told),
+        "meanings": meanings(shown),
         "output": printed(ending, extent.output_bytes),
         "lastWords": [{"title": title, "lines": list(lines)} for title, lines in last_words(ending)],
         "budget": budget(ending.budget, len(ending.containers)),
@@ -122,7 +122,7 @@ def _lane(lane: Lane) -> dict[str, Any]:
 
 
 def _apart(lines: Sequence[float]) -> list[float]:
-    """Of very many lines those that can be told apart in a picture."""
+    """Return, of very many lines, those that differ in a picture."""
     if len(lines) <= _MOST_TICKS:
         return list(lines)
     least, kept = (lines[-1] - lines[0]) / _MOST_TICKS, [lines[0]]

@@ -7,11 +7,11 @@ from typing import Any
 from lastcall.endings import Ending
 from lastcall.kube.api import Object, Resource
 from lastcall.records.record import Record
-from lastcall.ui.source import NoMore, Opened, PageClient, Told
+from lastcall.ui.source import NoMore, ObjectHandler, Opened, PageClient
 
 
 class TracedCluster:
-    """`record` and `object` are told by the trace, `end` when it ends. The client is the trace's own."""
+    """`record` and `object` are called by the trace, `end` when it ends. The client is the trace's own."""
 
     def __init__(
         self, name: str, facts: dict[str, Any], client: PageClient, ending: Callable[[str], Ending | None]
@@ -21,7 +21,7 @@ class TracedCluster:
         self._client = client
         self._ending = ending
         self._records: asyncio.Queue[Record | None] = asyncio.Queue()
-        self._told: Told | None = None
+        self._on_object: ObjectHandler | None = None
         self._before: list[tuple[Resource, str, Object]] = []
         self._opened = False
 
@@ -29,10 +29,10 @@ class TracedCluster:
         self._records.put_nowait(record)
 
     def object(self, resource: Resource, type_: str, obj: Object) -> None:
-        if self._told is None:
+        if self._on_object is None:
             self._before.append((resource, type_, obj))
         else:
-            self._told(resource, type_, obj)
+            self._on_object(resource, type_, obj)
 
     def end(self) -> None:
         """End: nothing more comes."""
@@ -52,11 +52,11 @@ class TracedCluster:
             ending=self._ending,
         )
 
-    def _watch(self, told: Told) -> None:
-        self._told = told
+    def _watch(self, on_object: ObjectHandler) -> None:
+        self._on_object = on_object
         before, self._before = self._before, []
         for each in before:
-            told(*each)
+            on_object(*each)
 
     async def _each(self) -> AsyncIterator[Record]:
         while (record := await self._records.get()) is not None:

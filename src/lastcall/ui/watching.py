@@ -71,8 +71,8 @@ class Watching:
         self._versions: dict[str, int] = {}
         self._rows: dict[str, None] = {}
         """The Pods of the history, the oldest end first."""
-        self._told: dict[str, Ending] = {}
-        """Stories that somebody else tells, once they are whole."""
+        self._stories: dict[str, Ending] = {}
+        """Complete stories that another part built."""
         self._ending_of: Callable[[str], Ending | None] | None = None
 
     @property
@@ -103,7 +103,7 @@ class Watching:
         if opened.identity != self._identity:
             self._identity = opened.identity
             self._keeper, self._known = RecordKeeper(), set()
-            for held in (self._pods, self._stages, self._ended, self._versions, self._told, self._rows):
+            for held in (self._pods, self._stages, self._ended, self._versions, self._stories, self._rows):
                 held.clear()
             self.board.clear()
         self.about, self.client = opened.facts, opened.client
@@ -153,7 +153,7 @@ class Watching:
         informer.add_handler(put, lambda old, new: put(new), lambda obj: self.board.take(key(obj)))
 
     def _object(self, resource: Resource, type_: str, obj: Object) -> None:
-        """What somebody else's watch saw."""
+        """Take what another watch saw."""
         gone = type_ == "DELETED"
         if resource is PODS:
             (self._pod_gone if gone else self._pod)(obj)
@@ -240,13 +240,13 @@ class Watching:
         while len(self._rows) > MOST_ENDS:
             oldest = next(iter(self._rows))
             del self._rows[oldest]
-            self._told.pop(oldest, None)
+            self._stories.pop(oldest, None)
             self._versions.pop(oldest, None)
             self.board.take(f"end/{oldest}")
 
-    def told(self, ending: Ending) -> None:
+    def keep_story(self, ending: Ending) -> None:
         """Keep a complete story that another part built."""
-        self._told[ending.pod.uid] = ending
+        self._stories[ending.pod.uid] = ending
         self._put_end(ending)
         self._touch(ending.pod.uid)
 
@@ -259,7 +259,7 @@ class Watching:
     def ending(self, uid: str) -> Ending:
         """Return the ending of a Pod. Raises LookupError if there are no records of it."""
         if self._ending_of is not None:
-            ending = self._told.get(uid) or self._ending_of(uid)
+            ending = self._stories.get(uid) or self._ending_of(uid)
             if ending is None:
                 raise LookupError(uid)
             return ending
@@ -281,6 +281,6 @@ def _workload_key(resource: Resource, obj: Object) -> str:
 
 
 def _shown_workload(kind: str, obj: Object) -> Value | None:
-    """None for the ReplicaSets of Deployments, which the Deployment stands for."""
+    """Return the cell of a workload; None for the ReplicaSets of Deployments, which the Deployment represents."""
     owners = (obj.get("metadata") or {}).get("ownerReferences") or ()
     return None if kind == "ReplicaSet" and owners else workload_cell(kind, obj)

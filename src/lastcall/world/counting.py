@@ -1,7 +1,7 @@
 """Counters that cost nanoseconds, for clients that may ask for `/metrics` later.
 
 A counter is a number in a dict, a histogram a list of numbers: no locks, no label objects, no names. What a number is
-called, and its text, is made when somebody asks (`kube/api/metrics/text.py`), which may never be. The official
+called, and its text, is made at a scrape (`kube/api/metrics/text.py`), which may never be. The official
 prometheus_client would be 14 MB of every role and some microseconds of every count (docs/metrics.md).
 """
 

@@ -2,7 +2,7 @@
 
 A component works in turns: one key of a queue, one event of a watch, one probe, one packet. Around each it puts a
 guard. An `Exception` that the component does not expect is caught there, logged with its traceback, counted by
-component and key, and told; then the key backs off and everything else goes on. Cancellation, and what a component
+component and key, and reported; then the key backs off and everything else goes on. Cancellation, and what a component
 expects (`StatusError`, `ConnectionLost`, `Retry`), are not the guard's.
 
     try:
@@ -75,11 +75,11 @@ MOST_FAULTS = 100
 """Keys in the table; the one that failed longest ago goes first."""
 MOST_TEXT = 300
 """Characters of a key and of an error's text."""
-TOLD_EACH_TIME = 10
-"""So often each fault of one key is told and logged; afterwards once in `QUIET_SECONDS`, with how often it was."""
+REPORTED_EACH_TIME = 10
+"""So often each fault of one key is reported and logged; afterwards once in `QUIET_SECONDS`, with how often it was."""
 QUIET_SECONDS = 60.0
-MOST_TOLD = 50
-"""Of all keys together, told and logged in `QUIET_SECONDS`."""
+MOST_REPORTED = 50
+"""Of all keys together, reported and logged in `QUIET_SECONDS`."""
 FIRST_DELAY = 0.1
 MAX_DELAY = 30.0
 """Seconds before a loop that failed runs again: doubled each time, anew after it has run for longer than that."""
@@ -115,7 +115,7 @@ class Fault:
         self.at_ns = 0
         """When that was, nanoseconds since the epoch."""
         self.untold = 0
-        """How many of `count` nobody has been told of."""
+        """How many of `count` were not reported."""
         self.said_at = 0
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ class Fault:
 class Faults:
     """The faults of one process.
 
-    `tell` gets a fault that is new or has come again (`untold` says how often since it was told last), `say` a text for
+    `tell` gets a fault that is new or has come again (`untold` says how often since the last report), `say` a text for
     the log. Neither is asked more often than the limits above allow.
     """
 
@@ -140,7 +140,7 @@ class Faults:
         self._clock = clock or _Clock()
         self._faults: dict[tuple[str, str], Fault] = {}
         self._since = self._clock.monotonic_ns()
-        self._told = 0
+        self._reported = 0
         self.total = 0
         """Everything that was caught, also what the table has no room for any more."""
 
@@ -166,11 +166,11 @@ class Faults:
         fault.error = text_of(error)
         fault.at_ns = self._clock.wall_ns()
         if now - self._since >= QUIET_SECONDS * 1e9:
-            self._since, self._told = now, 0
-        quiet = fault.count > TOLD_EACH_TIME and now - fault.said_at < QUIET_SECONDS * 1e9
-        if quiet or self._told >= MOST_TOLD:
+            self._since, self._reported = now, 0
+        quiet = fault.count > REPORTED_EACH_TIME and now - fault.said_at < QUIET_SECONDS * 1e9
+        if quiet or self._reported >= MOST_REPORTED:
             return
-        self._told += 1
+        self._reported += 1
         fault.said_at = now
         try:
             often = f" ({fault.untold} times since this was said last)" if fault.untold > 1 else ""

@@ -63,7 +63,7 @@ def replace_file(
     `dir_fd` is what a relative `name` is relative to.
     """
     with suppress(FileNotFoundError):
-        os.unlink(temporary, dir_fd=dir_fd)  # what a killed process left, or a link that somebody put there
+        os.unlink(temporary, dir_fd=dir_fd)  # what a killed process left, or a link that an attacker put there
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(temporary, flags, mode, dir_fd=dir_fd)
     try:

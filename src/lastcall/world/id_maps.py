@@ -44,7 +44,7 @@ def write_id_maps(pid: int, uid: int, gid: int) -> IdMaps:
         _write_map(pid, "uid_map", _identity("uid_map"))
         _write_map(pid, "gid_map", _identity("gid_map"))
     else:
-        # Each stands alone: what a failed program left unwritten can still be written here.
+        # Each is separate: what a failed program left unwritten can still be written here.
         failed_gids = _map_range(pid, "gid", uid, gid)
         if failed_gids:
             _write_map(pid, "setgroups", "deny")

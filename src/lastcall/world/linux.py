@@ -1,6 +1,6 @@
-"""Linux system calls that Python's standard library lacks, as thin functions over libc.
+"""Call Linux system calls that Python's standard library lacks, by thin functions over libc.
 
-Standard library only (`ctypes`): init and the shim use it. What a process may do stands in `privileges.py`. Every
+Standard library only (`ctypes`): init and the shim use it. What a process may do is in `privileges.py`. Every
 failure is an OSError whose text names the call, so that "mount: Operation not permitted" never has to be guessed from
 a bare errno.
 """
@@ -289,7 +289,7 @@ _paused_stack: list[ctypes.Array[ctypes.c_char]] = []
 def execv_read_only(path: str, argv: list[str]) -> NoReturn:
     """`os.execv` of a file seen through a read-only mount of its own.
 
-    `/proc/<pid>/exe` then cannot be opened for writing, whoever gets hold of it: a container's root that tricks a
+    `/proc/<pid>/exe` then cannot be opened for writing by anybody who gets hold of it: a container's root that tricks a
     runtime into executing itself would otherwise write into the machine's own interpreter (CVE-2019-5736). Raises
     OSError, also before Linux 5.12; the file's own access rights hold as ever.
     """

@@ -2,7 +2,7 @@
 
 A message is a class with annotated fields, as a dataclass is. `read` makes one of the JSON object that came, and says
 in words what is wrong with it; `to_wire` makes the object. On the wire a field has its name in camelCase, and the
-message's verb stands under `verb`.
+message's verb is under `verb`.
 
     class Signal(Message, verb="signal"):
         id: str
@@ -10,7 +10,7 @@ message's verb stands under `verb`.
         why: str = ""
 
 The envelope is the same everywhere: `call` numbers a request, `answer` says whose answer this is, `error` (a text, with
-`reason` where CRI has one) that it failed, `end` that no more answers follow. A verb without a number is told, and
+`reason` where CRI has one) that it failed, `end` that no more answers follow. A verb without a number is one-way:
 nobody answers.
 
 Not `dataclasses`: the shim uses this, and that module would bring inspect along. A module with messages has to begin

@@ -1,4 +1,4 @@
-"""`process_*`: what this process uses, read from /proc when somebody asks.
+"""Return `process_*`: what this process uses, read from /proc at each scrape.
 
 Source: prometheus/client_golang prometheus/process_collector_procfsenabled.go.
 """

@@ -1,4 +1,4 @@
-"""Removing a directory tree that somebody hostile has filled.
+"""Remove a directory tree that an attacker has filled.
 
 No link is followed, no mount is entered, however deep the tree is neither the stack nor the descriptors run out, and
 directories that their owner made unreadable are not an obstacle. Only the one directory is looked into at a time: what
@@ -22,7 +22,7 @@ def remove_tree(path: str) -> None:
     """Remove what is at `path`, be it a file, a link or a tree; nothing being there is no error.
 
     Raises OSError: EBUSY for a tree in which something is mounted (a part of it may be gone then), and ENOENT when
-    somebody else removes it at the same time.
+    another process removes it at the same time.
     """
     parent, name = os.path.split(path)
     try:
@@ -86,7 +86,7 @@ def _opened(name: str, above: int, path: str) -> Iterator[int]:
     directory = _open(name, above, path)
     try:
         if os.fstat(directory).st_mode & 0o700 != 0o700:
-            with suppress(PermissionError):  # somebody else's: root needs no mode
+            with suppress(PermissionError):  # another user's: root needs no mode
                 os.fchmod(directory, 0o700)
         yield directory
     finally:

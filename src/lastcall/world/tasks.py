@@ -50,7 +50,7 @@ class Tasks:
 
 
 async def gather(work: Iterable[Coroutine[Any, Any, T]]) -> list[T | Exception]:
-    """The results of all, which run at once, in their order; an exception stands where its result would.
+    """Return the results of all, which run at once, in their order; an exception takes the place of its result.
 
     Cancelling cancels all of them. What is not an `Exception` (the end of the program) is raised when all have ended.
     """

@@ -37,7 +37,7 @@ class VirtualDeadlockError(RuntimeError):
 
 
 class _TimeMoves(selectors.BaseSelector):
-    """A selector that never has anything ready and never waits: it tells `wait` how many seconds it was to wait.
+    """A selector that never has anything ready and never waits: it calls `wait` with the seconds that it was to wait.
 
     Only the loop's own wake-up pipe may register.
     """
@@ -65,7 +65,7 @@ class _TimeMoves(selectors.BaseSelector):
 
 
 _REFUSED = {
-    "_thread.start_joinable_thread": "threads",  # told since Python 3.12
+    "_thread.start_joinable_thread": "threads",  # its name since Python 3.12
     "_thread.start_new_thread": "threads",
     "os.exec": "processes",
     "os.fork": "processes",
@@ -76,7 +76,7 @@ _REFUSED = {
     "socket.getaddrinfo": "sockets",
     "socket.gethostbyname": "sockets",
     "subprocess.Popen": "processes",
-    "time.sleep": "blocking sleep",  # told since Python 3.13
+    "time.sleep": "blocking sleep",  # audited since Python 3.13
 }
 """Audit event → what the virtual world does not have."""
 

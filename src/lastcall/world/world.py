@@ -15,7 +15,7 @@ _UUID_4 = 0x4 << 76 | 0x8 << 60
 class World:
     """The doors a component is given. Everything random or timed in lastcall goes through one of these.
 
-    `counted` is what `/metrics` tells.
+    `counted` is what `/metrics` exposes.
 
     `random` decides jitter and generated names, never secrets. With a seeded `Random` and a virtual clock two
     runs are byte-identical.

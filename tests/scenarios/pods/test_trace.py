@@ -463,7 +463,7 @@ def test_a_restart_of_a_pod_that_lives_on_is_a_story_of_its_own() -> None:
             await follower.synced()
             await cluster.create(pod_manifest())
             await cluster.sleep(40)
-            assert follower.told == 0
+            assert follower.yielded == 0
             follower.stop()
             async for ending in follower.endings():
                 found.append(ending)

@@ -23,7 +23,7 @@ from lint_objects import (
 from sarif import sarif_problems
 
 from lastcall.lint.catalogue.lookup import RULES
-from lastcall.lint.located import Located, Spot, Told
+from lastcall.lint.located import LintResult, Located, Spot
 from lastcall.lint.patching import patched
 from lastcall.lint.render.data import as_sarif
 
@@ -312,7 +312,7 @@ def test_a_rule_finds_what_it_is_for(case: Case):
 @pytest.mark.parametrize("case", CASES, ids=ids)
 def test_findings_are_valid_sarif(case: Case):
     found = [Located(each, Spot("a b.yaml", 1, 1)) for each in findings(*case.objects, fresh=case.fresh)]
-    assert sarif_problems(as_sarif(Told(found, (), ["a b.yaml"], len(case.objects), 1, "0"))) == []
+    assert sarif_problems(as_sarif(LintResult(found, (), ["a b.yaml"], len(case.objects), 1, "0"))) == []
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.fixed], ids=ids)

@@ -10,7 +10,7 @@ from string import Template
 import pytest
 
 from lastcall.endings.catalogue.lookup import CATALOGUE
-from lastcall.records.language import LANGUAGES, catalogue_of, told
+from lastcall.records.language import LANGUAGES, catalogue_of, translate
 from lastcall.records.said import from_wire, tell, to_wire
 
 JAPANESE = catalogue_of("ja")
@@ -53,8 +53,8 @@ def test_a_document_is_told_in_the_language_of_its_reader() -> None:
     english = "Bring the node back."
     text = tell("no process that can be seen")
     document = {"findings": [{"text": text, "n": 1}], "name": "no process that can be seen", "pair": (text, english)}
-    assert told(document, "en") is document
-    assert told(document, "ja") == {
+    assert translate(document, "en") is document
+    assert translate(document, "ja") == {
         "findings": [{"text": "見えないプロセス", "n": 1}],
         "name": "no process that can be seen",
         "pair": ["見えないプロセス", english],
@@ -65,16 +65,16 @@ def test_a_text_of_another_process_can_still_be_told_in_another_language() -> No
     text = tell("$holders and $more more", holders=tell("a mount at $path", path="/a mount"), more=2)
     wired = json.loads(json.dumps(to_wire(text)))
     assert from_wire(wired) == text == "a mount at /a mount and 2 more"
-    assert told(from_wire(wired), "ja") == told(text, "ja") == "/a mount へのマウント ほか 2 件"
+    assert translate(from_wire(wired), "ja") == translate(text, "ja") == "/a mount へのマウント ほか 2 件"
     assert from_wire(to_wire("a name")) == "a name"
 
 
 @pytest.mark.loopback
 def test_japanese_is_read_when_somebody_asks_for_it() -> None:
     program = (
-        "from lastcall.records.language import catalogue_of, told\n"
+        "from lastcall.records.language import catalogue_of, translate\n"
         "import lastcall.ui.server\n"
-        "assert told(['a'], 'en') == ['a'] and catalogue_of.cache_info().currsize == 0\n"
+        "assert translate(['a'], 'en') == ['a'] and catalogue_of.cache_info().currsize == 0\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
     assert set(LANGUAGES) == {"en", "ja"}

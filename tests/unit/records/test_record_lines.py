@@ -16,7 +16,7 @@ from lastcall.endings.render.lines import actor_label
 from lastcall.endings.verdict import outcome_words
 from lastcall.records import kinds
 from lastcall.records.explain import RULES, explain
-from lastcall.records.language import catalogue_of, told
+from lastcall.records.language import catalogue_of, translate
 from lastcall.records.recalled import PARTS, SENTENCES
 from lastcall.records.record import Record
 from lastcall.records.said import CUT, Said
@@ -56,10 +56,10 @@ def test_every_template_of_a_line_stands_in_the_source_as_it_is_and_is_there_in_
 
 def test_what_rules_and_kinds_mean_is_there_in_japanese() -> None:
     assert [each for each in (*RULES.values(), *map(meaning, ALL_KINDS)) if each not in catalogue_of("ja")] == []
-    assert told(explain("pkg/kubelet/pod_workers.go:completeTerminating"), "ja").startswith(
+    assert translate(explain("pkg/kubelet/pod_workers.go:completeTerminating"), "ja").startswith(
         "すべてのコンテナーが止まりました"
     )
-    assert told(meaning(kinds.KILLING), "ja") == "kubelet がコンテナーを止め始めます。"
+    assert translate(meaning(kinds.KILLING), "ja") == "kubelet がコンテナーを止め始めます。"
     assert explain("x.go:y") == meaning("Unknown") == ""
 
 
@@ -86,7 +86,7 @@ def test_a_whole_story_is_told_in_japanese(name: str) -> None:
             assert all(isinstance(bar.label, Said) for bar in lane.bars if bar.label and bar.kind != "preStop")
         texts = [outcome_words(ending), *ending.not_known, *([ending.decided_by.why] if ending.decided_by else [])]
         for text in texts:
-            assert missing(text) == [] and LETTERS.search(told(text, "ja")), text
+            assert missing(text) == [] and LETTERS.search(translate(text, "ja")), text
 
 
 def test_a_saved_page_is_told_in_japanese() -> None:
@@ -113,7 +113,7 @@ def texts_of(data: Any) -> Iterator[str]:
 
 def test_what_a_program_printed_is_never_translated() -> None:
     record = Record("a-b-1", 0, 0, "runtime", kinds.OUTPUT, "u", "app", "", {"text": "container started\n"})
-    assert told(words_for(record).text, "ja") == "│ container started" and kinds.OUTPUT in MACHINE
+    assert translate(words_for(record).text, "ja") == "│ container started" and kinds.OUTPUT in MACHINE
 
 
 def test_a_long_line_is_cut_in_its_own_language() -> None:
@@ -122,7 +122,7 @@ def test_a_long_line_is_cut_in_its_own_language() -> None:
     })  # fmt: skip
     text = words_for(record).text
     assert text == f"preStop exec starts: {'x' * 379}… (136 more characters)"
-    japanese = told(text, "ja")
+    japanese = translate(text, "ja")
     assert japanese.startswith("preStop exec 開始: xxx") and japanese.endswith("… (ほか 127 文字)")
     assert len(japanese) == 400 + len("… (ほか 127 文字)")
 
@@ -131,4 +131,4 @@ def test_a_dangerous_fact_is_escaped_in_every_language() -> None:
     facts = {"handler": "exec", "detail": "a\x1b[2J\nb", "budgetSeconds": 3}
     text = words_for(Record("a-b-1", 0, 0, "kubelet", kinds.PRE_STOP_STARTED, "u", "app", "", facts)).text
     assert text == r"preStop exec starts: a\x1b[2J\nb (at most 3 s)"
-    assert told(text, "ja") == r"preStop exec 開始: a\x1b[2J\nb (最長 3 秒)"
+    assert translate(text, "ja") == r"preStop exec 開始: a\x1b[2J\nb (最長 3 秒)"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from japanese import missing
 
-from lastcall.records.language import told
+from lastcall.records.language import translate
 from lastcall.records.recalled import recalled
 from lastcall.records.said import Said
 from lastcall.trace.rights import MISSED, MissingRight
@@ -92,14 +92,14 @@ def test_a_sentence_that_a_component_writes_is_recognized(path: str) -> None:
 )  # fmt: skip
 def test_a_sentence_is_told_whole_in_japanese(english: str, japanese: str) -> None:
     assert recalled(english) == english and missing(recalled(english)) == []
-    assert told(recalled(english), "ja") == japanese
+    assert translate(recalled(english), "ja") == japanese
 
 
 @pytest.mark.parametrize("resource", [*MISSED, "widgets"])
 def test_what_may_not_be_read_is_told_in_japanese(resource: str) -> None:
     sentence = MissingRight(resource, "").sentence
     assert isinstance(recalled(sentence), Said), sentence
-    assert "許可されていません" in told(recalled(sentence), "ja")
+    assert "許可されていません" in translate(recalled(sentence), "ja")
 
 
 def test_what_is_no_sentence_of_lastcall_stays_as_it_is() -> None:

@@ -13,7 +13,7 @@ from lastcall.kube.api.resources import PODS
 from lastcall.records.record import Record
 from lastcall.ui.entrance import HEADERS, Entrance
 from lastcall.ui.server import PageServer
-from lastcall.ui.source import NoMore, Opened, PageClient, Told
+from lastcall.ui.source import NoMore, ObjectHandler, Opened, PageClient
 from lastcall.ui.watching import Watching
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -42,8 +42,8 @@ class Cluster:
         self._opened = True
         return Opened({"name": "made"}, "1", cast(PageClient, Client()), self._records(), True, self._watch)
 
-    def _watch(self, told: Told) -> None:
-        told(PODS, "ADDED", {"metadata": {"uid": "u", "name": "p", "namespace": "default"}, "spec": {}})
+    def _watch(self, on_object: ObjectHandler) -> None:
+        on_object(PODS, "ADDED", {"metadata": {"uid": "u", "name": "p", "namespace": "default"}, "spec": {}})
 
     async def _records(self) -> AsyncIterator[Record]:
         await asyncio.Event().wait()

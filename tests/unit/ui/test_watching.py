@@ -9,7 +9,7 @@ from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import CRONJOBS, DEPLOYMENTS, JOBS, NODES, PODS
 from lastcall.records import kinds
 from lastcall.records.record import Record
-from lastcall.ui.source import NoMore, Opened, PageClient, Told
+from lastcall.ui.source import NoMore, ObjectHandler, Opened, PageClient
 from lastcall.ui.watching import MOST_ENDS, Watching
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -21,7 +21,7 @@ class Client:
 
 
 class Cluster:
-    """Pods that come and go, each with the records of its end; its objects are told by `watch`."""
+    """Pods that come and go, each with the records of its end; its objects are on_object by `watch`."""
 
     name = "made"
 
@@ -29,7 +29,7 @@ class Cluster:
         self._world = world
         self._count = count
         self._opened = False
-        self.told: Told | None = None
+        self.on_object: ObjectHandler | None = None
 
     async def open(self) -> Opened:
         if self._opened:
@@ -37,15 +37,15 @@ class Cluster:
         self._opened = True
         return Opened({"name": "made"}, "1", cast(PageClient, Client()), self._records(), False, self._watch)
 
-    def _watch(self, told: Told) -> None:
-        self.told = told
+    def _watch(self, on_object: ObjectHandler) -> None:
+        self.on_object = on_object
 
     async def _records(self) -> AsyncIterator[Record]:
-        assert self.told is not None
+        assert self.on_object is not None
         for number in range(self._count):
             uid = f"u{number}"
             pod: Object = {"metadata": {"uid": uid, "name": f"p{number}", "namespace": "default"}, "spec": {}}
-            self.told(PODS, "ADDED", pod)
+            self.on_object(PODS, "ADDED", pod)
             for kind, facts in (
                 (kinds.POD_CREATED, {"namespace": "default", "name": f"p{number}"}),
                 (kinds.DELETE_ACCEPTED, {"gracePeriodSeconds": 5}),
@@ -54,7 +54,7 @@ class Cluster:
             ):
                 at = self._world.clock.monotonic_ns()
                 yield Record(f"{uid}-{kind}", at, at, "apiserver", kind, uid, facts=cast(dict[str, Any], facts))
-            self.told(PODS, "DELETED", pod)
+            self.on_object(PODS, "DELETED", pod)
             await self._world.clock.sleep(0.01)
         await self._world.clock.sleep(2)
 
@@ -79,7 +79,7 @@ def test_objects_that_somebody_else_watches_are_shown_until_they_go() -> None:
         cluster = Cluster(world, 1)
         watching = Watching(cluster, world)
         await watching.run()
-        assert cluster.told is not None
+        assert cluster.on_object is not None
         node: Object = {"metadata": {"name": "node-1"}}
         deployment: Object = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"replicas": 2}}
         batch: Object = {"metadata": {"name": "nightly", "namespace": "default"}, "spec": {}}
@@ -89,9 +89,9 @@ def test_objects_that_somebody_else_watches_are_shown_until_they_go() -> None:
             (JOBS, batch, "workload/Job/default/nightly"),
             (CRONJOBS, batch, "workload/CronJob/default/nightly"),
         ):
-            cluster.told(resource, "ADDED", obj)
+            cluster.on_object(resource, "ADDED", obj)
             assert watching.board.get(key) is not None
-            cluster.told(resource, "DELETED", obj)
+            cluster.on_object(resource, "DELETED", obj)
             assert watching.board.get(key) is None
 
     run_virtual(main)
@@ -117,9 +117,9 @@ def test_a_record_that_comes_late_does_not_lead_an_end_back() -> None:
         cluster = Cluster(world, 0)
         watching = Watching(cluster, world)
         await watching.run()
-        assert cluster.told is not None
+        assert cluster.on_object is not None
         meta = {"uid": "u", "name": "p", "deletionTimestamp": "2026-01-01T00:00:30Z"}
-        cluster.told(PODS, "ADDED", {"metadata": meta, "spec": {}})
+        cluster.on_object(PODS, "ADDED", {"metadata": meta, "spec": {}})
         for at, actor, kind in (
             (10, "apiserver", kinds.DELETE_ACCEPTED),
             (30, "apiserver", kinds.HELD_BY_FINALIZERS),

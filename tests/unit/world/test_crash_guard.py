@@ -77,7 +77,7 @@ def test_an_object_that_fails_for_ever_does_not_flood_the_log() -> None:
     for _ in range(3600):
         clock.seconds += 1
         faults.add("prober", "default/a", ValueError("x"))
-    assert len(said) <= crash_guard.TOLD_EACH_TIME + 3600 / crash_guard.QUIET_SECONDS
+    assert len(said) <= crash_guard.REPORTED_EACH_TIME + 3600 / crash_guard.QUIET_SECONDS
     assert faults.of("prober")[0].count == 3600
     assert sum(times) + faults.of("prober")[0].untold == 3600, "who adds up what is told loses nothing"
 
@@ -87,7 +87,7 @@ def test_many_bad_objects_do_not_flood_the_log_and_the_table_is_bounded() -> Non
     faults = crash_guard.Faults(say=said.append, clock=Stamps())
     for number in range(10_000):
         faults.add("informer pods", f"default/{number}", ValueError("x"))
-    assert len(said) == crash_guard.MOST_TOLD
+    assert len(said) == crash_guard.MOST_REPORTED
     assert len(faults.all()) == crash_guard.MOST_FAULTS and faults.total == 10_000
     assert faults.all()[-1].key == "default/9999"
 

@@ -1,4 +1,4 @@
-"""`lastcall image build-agent`: the image of what lastcall starts on somebody's cluster.
+"""Run `lastcall image build-agent`: build the image of what lastcall starts on an existing cluster.
 
 It has Python, lastcall and what that needs, below /opt/lastcall. Every program of lastcall runs in it:
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from lastcall.cli.image.errors import BadInput, told
+from lastcall.cli.image.errors import BadInput, report_errors
 from lastcall.cli.image.pull import pull_image
 from lastcall.cli.image.text import size_text
 from lastcall.cli.terminal import say
@@ -75,7 +75,7 @@ def build_agent(base: str, wheel: Path | None, name: str, output: Path | None) -
     `ctr -n k8s.io images import`, `docker load`. It contains lastcall as installed here, so the base image needs the
     same minor version of Python. lastcall pulls the base if this machine does not have it.
     """
-    with told():
+    with report_errors():
         reference, below = parse_reference(name), parse_reference(base or f"python:{python_here()}-slim")
         if reference.digest:
             raise BadInput(f"--name {name}: a new image has no digest yet; use NAME:TAG")
@@ -83,7 +83,7 @@ def build_agent(base: str, wheel: Path | None, name: str, output: Path | None) -
         known = {each.annotations.get(IMAGE_NAME) for each in store.layout.index()}
     if str(below) not in known:
         pull_image(below)
-    with told():
+    with report_errors():
         found = Base(store.layout, str(below))
         check_python(str(below), found.env, found.names())
         source = "lastcall's wheel" if wheel is not None else "lastcall as installed"

@@ -6,7 +6,7 @@ import click
 
 from lastcall.cli.image.build_agent import build_agent
 from lastcall.cli.image.engines import load
-from lastcall.cli.image.errors import BadInput, told
+from lastcall.cli.image.errors import BadInput, report_errors
 from lastcall.cli.image.growth import growth
 from lastcall.cli.image.pull import pull, wanted_platform
 from lastcall.cli.image.text import age_seconds, size_text
@@ -38,7 +38,7 @@ image.add_command(build_agent)
 @text_or_json_option
 def list_images(output: str) -> None:
     """Show all images."""
-    with told():
+    with report_errors():
         found = ImageStore().entries()
     if output == "json":
         entries = [
@@ -80,7 +80,7 @@ def remove(names: tuple[str, ...]) -> None:
     """Remove images by name or by digest (12 digits are enough). Layers that other images use stay."""
     store = ImageStore()
     missing = []
-    with told():
+    with report_errors():
         for name in names:
             if store.remove(name):
                 say(f"removed {name}")
@@ -109,7 +109,7 @@ def prune(older_than: str, everything: bool) -> None:
         raise BadInput(f"--older-than: {error}") from error
     store = ImageStore()
     limit = RealClock().wall_ns() / 1e9 - age
-    with told():
+    with report_errors():
         if not store.layout.root.is_dir():
             say("freed nothing: there are no images yet")
             return
@@ -137,7 +137,7 @@ def import_archive(files: tuple[str, ...], name: str, platform: str) -> None:
     wanted = wanted_platform(platform)
     for file in files:
         stdin = sys.stdin.buffer if file == "-" else None
-        with told(), growth(f"importing {file}") as show:
+        with report_errors(), growth(f"importing {file}") as show:
             found = import_images(ImageStore().layout, file, name=name, platform=wanted, stdin=stdin, on_bytes=show)
         for one in found:
             say(f"{one.name} {one.digest[7:19]} imported from {'stdin' if file == '-' else file}")
@@ -156,7 +156,7 @@ def from_host(name: str, directories: bool) -> None:
     The busybox of Debian 12 (1.35.0, static) crashes with SIGSEGV (exit code 139) on `wget -T`. Use `timeout 5 wget …`
     instead.
     """
-    with told():
+    with report_errors():
         reference = parse_reference(name)
         content = host_directories() if directories else host_image()
         made = ImageStore().add(name, content)

@@ -12,7 +12,7 @@ from typing import IO
 
 import click
 
-from lastcall.cli.image.errors import BadInput, told
+from lastcall.cli.image.errors import BadInput, report_errors
 from lastcall.cli.image.growth import growth
 from lastcall.cli.image.pull import wanted_platform
 from lastcall.cli.options import platform_option
@@ -48,7 +48,7 @@ def load_images(names: tuple[str, ...], engine: str | None, platform: Platform |
     for name in names:
         if name.startswith("-"):
             raise BadInput(f"{name!r} is not the name of an image")
-        with told():
+        with report_errors():
             parse_reference(name)
     paths = {each: path for each in ENGINES if engine in (None, each) and (path := shutil.which(each))}
     if not paths:
@@ -71,7 +71,7 @@ def _load(name: str, engines: dict[str, str], platform: Platform | None) -> None
             if why:
                 refused.append(f"{engine} save {name}: {why}")
                 continue
-            with told():
+            with report_errors():
                 try:
                     found = import_images(layout, archive, platform=platform)
                 except RuntimeServiceError as error:

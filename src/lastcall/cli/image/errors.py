@@ -18,7 +18,7 @@ class BadInput(click.ClickException):
 
 
 @contextmanager
-def told(reference: Reference | None = None) -> Iterator[None]:
+def report_errors(reference: Reference | None = None) -> Iterator[None]:
     """Turn errors of the image store and of pulls into exit status 1, a bad name into 2."""
     try:
         yield

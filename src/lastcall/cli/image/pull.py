@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lastcall.cli.image.errors import BadInput, told
+from lastcall.cli.image.errors import BadInput, report_errors
 from lastcall.cli.image.text import size_text
 from lastcall.cli.options import platform_option
 from lastcall.kube.cri.sandbox.images import (
@@ -44,11 +44,11 @@ def pull(names: tuple[str, ...], platform: str, quiet: bool) -> None:
 
     console = CommandConsole()
     wanted = wanted_platform(platform)
-    with told():
+    with report_errors():
         references = [parse_reference(name) for name in names]
     for reference in references:
         show = _silent if quiet else _bars if console.is_terminal else _lines
-        with told(reference):
+        with report_errors(reference):
             asyncio.run(_pull(reference, wanted, console, show))
 
 
@@ -58,7 +58,7 @@ def pull_image(reference: Reference) -> None:
     from lastcall.cli.console import CommandConsole
 
     console = CommandConsole(stderr=True)
-    with told(reference):
+    with report_errors(reference):
         asyncio.run(_pull(reference, None, console, _bars if console.is_terminal else _lines))
 
 

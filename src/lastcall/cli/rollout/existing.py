@@ -1,4 +1,4 @@
-"""`lastcall rollout --context` and `--from-cluster`: what is asked of somebody's cluster, and how it is begun."""
+"""Run `lastcall rollout --context` and `--from-cluster`: read the existing cluster, and begin."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -50,7 +50,7 @@ def on_a_cluster(
     agents: "AgentOptions | None",
     options: RolloutOptions,
 ) -> int:
-    """The exit status of an experiment on somebody's cluster. Raises UserError, WorldError."""
+    """Return the exit status of an experiment on an existing cluster. Raises UserError, WorldError."""
     named = dict.fromkeys((*sources.manifests, *([options.workload] if options.workload else ())))
     if len(named) != 1:
         raise click.UsageError("with --context give the name of one workload there, such as deployment/web")
@@ -112,7 +112,7 @@ def _in_namespace(there: ContextOptions, sources: Sources) -> ContextOptions:
 
 
 def from_a_cluster(sources: Sources, workload: str, there: ContextOptions) -> "tuple[list[Manifest], tuple[Note, ...]]":
-    """The manifests of a workload of somebody's cluster, and what differs here. Raises UserError, WorldError."""
+    """Return the manifests of a workload of a cluster, and what differs here. Raises UserError, WorldError."""
     parsed_workload(workload)
     there = _in_namespace(there, sources)
 

@@ -1,4 +1,4 @@
-"""What the page is fed of an experiment on somebody's cluster: what is followed there; nothing else is asked for."""
+"""Feed the page from an experiment on an existing cluster: with what is followed there, without further requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FollowedFeed:
         self._session = session
         self._looked = -LOOK_SECONDS
         self._state: dict[str, Any] = {}
-        self._told: dict[str, int] = {}
+        self._sent: dict[str, int] = {}
         """Story → how many records of it the page has."""
         place.following.on_record = link.record
         place.following.on_object = self._seen
@@ -51,7 +51,7 @@ class FollowedFeed:
         if traced is not None:
             self._state["traced"] = traced_to_wire(traced)
         for ending in self._place.following.follower.ongoing():
-            if len(ending.entries) > self._told.get(ending.pod.uid, 0):
+            if len(ending.entries) > self._sent.get(ending.pod.uid, 0):
                 self._tell(ending, whole=False)
 
     def _seen(self, resource: Resource, type_: str, obj: Object) -> None:
@@ -62,7 +62,7 @@ class FollowedFeed:
         self._tell(ending, whole=True)
 
     def _tell(self, ending: Ending, *, whole: bool) -> None:
-        self._told[ending.pod.uid] = len(ending.entries)
+        self._sent[ending.pod.uid] = len(ending.entries)
         records = [record_message(each.record)["record"] for each in ending.entries]
         not_known = [to_wire(each) for each in ending.not_known]
         self._link.tell(Story(uid=ending.pod.uid, records=records, not_known=not_known, whole=whole))

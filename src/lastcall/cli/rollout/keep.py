@@ -23,7 +23,7 @@ async def kept_on_failure(
     say: Callable[[str], None],
     interrupts: Interrupts,
 ) -> "Result":
-    """What the experiment found, or raises, after somebody has looked at what is left of it."""
+    """Return what the experiment found, or raise, after the user has looked at what is left of it."""
 
     async def look(why: str) -> None:
         for line in why.splitlines():

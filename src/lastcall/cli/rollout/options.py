@@ -1,5 +1,5 @@
-"""The options of `lastcall rollout`, in the order of its help: which workload and where, what happens to it, the
-requests, the verdict, what is told."""
+"""Declare the options of `lastcall rollout`, in the order of its help: which workload and where, what happens to it,
+the requests, the verdict, the output."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

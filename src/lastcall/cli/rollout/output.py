@@ -56,5 +56,7 @@ def _document(options: RolloutOptions, results: "Sequence[Result]", failure: Exc
 
     if options.output == "text":
         return plain_text(results, options.thresholds)
-    told = checks_of(results, options.thresholds, str(failure or ""))
-    return as_junit("lastcall rollout", told, "nothing was measured") if options.output == "junit" else as_github(told)
+    checks = checks_of(results, options.thresholds, str(failure or ""))
+    return (
+        as_junit("lastcall rollout", checks, "nothing was measured") if options.output == "junit" else as_github(checks)
+    )

@@ -24,7 +24,7 @@ def experiment(
 ) -> "Result":
     """Raises UserError, WorldError, Interrupted."""
     # late: 104 ms of `rollout --help`
-    from lastcall.experiment.reasons import ends_of_all, told_once
+    from lastcall.experiment.reasons import ends_of_all, group_alike
     from lastcall.experiment.rollout import EmbeddedWorkspace, RolloutSession, find_target, stories
 
     target = find_target(manifests, options)
@@ -42,7 +42,7 @@ def experiment(
         async def work() -> "Result":
             result = await session.run()
             found = ends_of_all(place.records, options.kubernetes_version)
-            for names, each in told_once(found):
+            for names, each in group_alike(found):
                 for line in (f"not well: {names}", *each.lines):
                     progress.say(line)
             result = replace(

@@ -1,4 +1,4 @@
-"""The live page of `lastcall rollout --ui`: what it is told of each experiment, and what its user wants of the next."""
+"""Serve the live page of `lastcall rollout --ui`: send it each experiment, and take what its user wants of the next."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RolloutPage:
     of: int = 1
     link: PageLink | None = None
     _state: dict[str, Any] = field(default_factory=dict)
-    _told: dict[str, Any] = field(default_factory=dict)
+    _last_sent: dict[str, Any] = field(default_factory=dict)
     _search: dict[str, Any] | None = None
     _why: str = ""
     """Why another experiment is made: `advice`, `search`, `page`; "" for one that was asked for at the start."""
@@ -73,8 +73,8 @@ class RolloutPage:
         link, options = self._linked(session.say), session.options
         cluster.on_record(link.record)
         link.cluster("lastcall rollout", options.kubernetes_version, cluster.kubeconfig_path())
-        told = {**{each: getattr(options, each) for each in _FOR_FORECASTS}, "load": asdict(options.load)}
-        link.tell(Setup(manifests=[each.obj for each in place.manifests], options=told))
+        setup = {**{each: getattr(options, each) for each in _FOR_FORECASTS}, "load": asdict(options.load)}
+        link.tell(Setup(manifests=[each.obj for each in place.manifests], options=setup))
         self._begin(session, options, place.target)
         session.before_load = partial(link.somebody_looks, session.clock, "the first requests are sent")
 
@@ -166,9 +166,9 @@ class RolloutPage:
             self._state |= {"began": session.began, "foreign": sorted(session.foreign)}
             if self._feed is not None:
                 self._state |= self._feed.state()
-        if self._state != self._told:
-            self._told = {**self._state}
-            link.tell(Rollout(state=state_to_wire(self._told)))
+        if self._state != self._last_sent:
+            self._last_sent = {**self._state}
+            link.tell(Rollout(state=state_to_wire(self._last_sent)))
         if session is not None and len(session.outcomes) > self._sent:
             those = session.outcomes[self._sent :]
             self._sent += len(those)
@@ -224,7 +224,7 @@ class RolloutPage:
     # -- what its user wants ------------------------------------------------------------------------------------------
 
     def next(self) -> Again | None:
-        """What its user wants, as long as somebody looks at it; None when nobody looks any more, or after a signal."""
+        """Return what its user wants, while a browser shows it; None when none does any more, or after a signal."""
         link = self.link
         if link is None:
             return None

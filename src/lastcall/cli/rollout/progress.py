@@ -6,8 +6,8 @@ from lastcall.world.clock import RealClock, monotonic
 
 
 class Progress:
-    """Lines on stderr with the seconds since now: an experiment takes longer than anybody waits in silence. What is
-    waited for changes in place on a terminal, and is told once in a log."""
+    """Write lines on stderr with the seconds since now: an experiment takes longer than anybody waits in silence. What
+    is waited for changes in place on a terminal, and is written once to a log."""
 
     def __init__(self) -> None:
         self._clock = RealClock()

@@ -1,4 +1,4 @@
-"""As many experiments as were asked for, by the options or by the page, what is told of them, and the exit status."""
+"""Run as many experiments as the options or the page ask for, report them, and return the exit status."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -37,9 +37,9 @@ class Experimenting(Protocol):
 def run_rollout(
     manifests: Sequence[Manifest], options: RolloutOptions, experiment: Experimenting = own.experiment
 ) -> int:
-    """The experiment, and more where the advice is to be applied or its page asks for them; the exit status.
+    """Run the experiment, and more if the advice is to be applied or its page asks for them; return the exit status.
 
-    What the first one found is told whatever becomes of the others."""
+    The result of the first one is reported whatever becomes of the others."""
     if options.page is None:
         return _run(manifests, options, experiment)
     # late: only with --ui
@@ -135,8 +135,8 @@ def _repeated(
     advised: bool = False,
     known: "Sequence[Result]" = (),
 ) -> "tuple[list[Result], Exception | None]":
-    """As many runs as were asked for, each on a cluster of its own; and what cut them short, which is raised where
-    nothing else is known that could be told."""
+    """Return as many runs as were asked for, each on a cluster of its own, and what cut them short; raise that where
+    there is no other result to report."""
     results: list[Result] = []
     for number in range(1, options.runs + 1):
         if options.runs > 1:

@@ -46,7 +46,7 @@ def run_there(
         requests, place_on = entered(replace(options.requests, cluster=ClusterOptions(), disrupt=disrupt), *entrance)
         workload = kubectl_name(find_target(with_pods(manifests), requests).workload)
     out, live = shown(options)
-    told = False
+    reported = False
 
     async def work() -> int:
         async with reached(chosen.asked, note) as cluster:
@@ -54,8 +54,8 @@ def run_there(
             made = options.with_cluster(kubernetes_version=version)
 
             def tell(endings: Sequence[Ending], error: LastcallError | None) -> None:
-                nonlocal told
-                told = True
+                nonlocal reported
+                reported = True
                 found, status = session.found, status_of(endings, error, session.found)
                 show(out, made, endings, status, error, context=asked.context, requests=found)
 
@@ -76,6 +76,6 @@ def run_there(
         try:
             return interrupts.run(work())
         except LastcallError as error:
-            if not told:
+            if not reported:
                 tell_failure(options, error)
             raise

@@ -104,7 +104,7 @@ async def _run(
         send_requests(session, cluster, options.requests)
     status = exit_status.OK
 
-    def told(endings: Sequence[Ending], error: LastcallError | None) -> None:
+    def report(endings: Sequence[Ending], error: LastcallError | None) -> None:
         nonlocal status
         status = exit_status.NOT_GRACEFUL if session.left_alone else status_of(endings, error, session.found)
         if tell is not None:
@@ -112,7 +112,7 @@ async def _run(
         else:
             show(out, options, endings, status, error, manifests=manifests, requests=session.found)
 
-    session.tell = told
+    session.tell = report
     with ExitStack() as stack:
         if page is not None:
             page.say = live.note
@@ -206,7 +206,7 @@ def show(
 
 
 def tell_failure(options: RunOptions, error: LastcallError) -> None:
-    """What CI is told of a run that ended without a story: a test report of an earlier run would hide that."""
+    """Write for CI that a run ended without a story: a test report of an earlier run would hide that."""
     output.tell_failure(
         options.output,
         options.output_file,

@@ -56,18 +56,18 @@ def _errors(stories: Sequence[VersionStory]) -> str:
 
 
 def _run(options: "RunOptions", run_one: RunOne) -> tuple[VersionStory, LastcallError | None]:
-    told = [VersionStory(options.kubernetes_version)]
+    story = [VersionStory(options.kubernetes_version)]
 
     def tell(endings: Sequence[Ending], status: int, error: LastcallError | None) -> None:
-        told[0] = VersionStory(options.kubernetes_version, tuple(endings), status, str(error or ""))
+        story[0] = VersionStory(options.kubernetes_version, tuple(endings), status, str(error or ""))
 
     try:
         run_one(options, tell)
     except Interrupted:
         raise
     except LastcallError as error:
-        return replace(told[0], exit_status=exit_status.of_error(error), error=str(error)), error
-    return told[0], None
+        return replace(story[0], exit_status=exit_status.of_error(error), error=str(error)), error
+    return story[0], None
 
 
 def _severity(status: int) -> int:
@@ -119,8 +119,8 @@ def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
         from lastcall.endings.render import as_github, as_junit
         from lastcall.experiment.run import checks_of
 
-        told = [each for story in stories for each in checks_of(labelled([story]), story.error)]
-        return as_junit("lastcall run", told, "no Pod") if output == "junit" else as_github(told)
+        checks = [each for story in stories for each in checks_of(labelled([story]), story.error)]
+        return as_junit("lastcall run", checks, "no Pod") if output == "junit" else as_github(checks)
     # late: 5 ms, when it is used
     from lastcall.endings.render import trace_document
 

@@ -42,6 +42,6 @@ def status_of_requests(found: Result) -> int:
 
 
 def summarize_requests(file: str, found: Result) -> None:
-    """Append what became of them to the summary, where somebody reads one."""
+    """Append the results of the requests to the summary, if one is wanted."""
     if is_wanted(file):
         append_summary(file, summary_of([found]))

@@ -30,7 +30,7 @@ _CONFIG = "lastcall.config"
 """In `Context.meta`: the file that `--config` before the command names."""
 
 _PLACES = "lastcall.places"
-"""In `Context.meta`: where a value of `default_map` stands, by the parameter's name."""
+"""In `Context.meta`: where a value of `default_map` was set, by the parameter's name."""
 
 
 def config_option(words: tuple[str, ...] = ()) -> click.Option:

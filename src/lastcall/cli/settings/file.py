@@ -34,7 +34,7 @@ def find(named: str | None) -> Found | None:
     """Return the file that was named ("" or /dev/null: none), else the nearest one.
 
     Looked for in the current directory and those above it, up to the first with a .git, or to $HOME. A directory above
-    that somebody else owns, or that everybody may write to (/tmp), is not looked into, nor what is above it.
+    that another user owns, or that everybody may write to (/tmp), is not looked into, nor what is above it.
     """
     if named is not None:
         return Found(named, True) if named and named != os.devnull else None

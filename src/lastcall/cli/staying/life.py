@@ -95,7 +95,7 @@ def stay(options: UpOptions, teller: Teller, report: Report | None = None) -> in
             directory.append(claim(options.name))
             life = _Life(options, teller, report, interrupts, directory[0], parent)
             try:
-                # Commands that wait for the name are told which process holds it.
+                # Tell commands that wait for the name which process holds it.
                 directory[0].write(
                     FACTS, encode({"name": options.name, "pid": os.getpid(), "phase": "starting"}).decode()
                 )
@@ -285,7 +285,7 @@ class _Life:
         tell(facts)
 
     def _merge_kubeconfig(self, content: str) -> None:
-        """What cannot be merged is told; the cluster is up all the same."""
+        """Report what cannot be merged; the cluster is up all the same."""
         # late: 232 ms of `up --help`
         import yaml
 

@@ -23,12 +23,12 @@ async def _serve(name: str, asked: AskedPage, interrupts: Interrupts) -> None:
     interrupts.on_first = lambda: loop.call_soon_threadsafe(stop.set)
     if interrupts.number:
         stop.set()
-    world, told = World(), 0
+    world, links = World(), 0
 
     def tell(link: str) -> None:
-        nonlocal told
-        told += 1
-        if told == 1:
+        nonlocal links
+        links += 1
+        if links == 1:
             say(f"cluster {name}: {link}", "for one browser; Ctrl-C ends the page, not the cluster")
         else:
             say(f"for another browser: {link}")

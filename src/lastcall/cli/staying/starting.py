@@ -1,4 +1,4 @@
-"""A cluster that stays is started in front of the user or behind, and what the user needs of it is told."""
+"""Start a cluster that stays, in the foreground or the background, and write what the user needs of it."""
 
 import os
 import shlex
@@ -17,7 +17,7 @@ from lastcall.kube.cluster import DEFAULT_NAME, Background, Report, start_behind
 
 
 class Terminal:
-    """Tells on stdout and stderr. A terminal that is gone is not an error, unless what is told `must_be_heard`: a
+    """Write to stdout and stderr. A terminal that is gone is not an error, unless the text `must_be_heard`: a
     parent that ended before its pidfd was opened leaves no other trace."""
 
     def __init__(self, output: str, way_out: str, *, must_be_heard: bool = False) -> None:
@@ -75,7 +75,7 @@ def in_foreground(options: UpOptions) -> int:
 
 
 class _Reporter:
-    """Tells the process that started this one, once: it is gone afterwards."""
+    """Send to the process that started this one, once: it is gone afterwards."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -98,7 +98,7 @@ def in_background(options: UpOptions) -> int:
 
     teller = Terminal(options.output, f"lastcall down {options.name} ends it.".replace(f" {DEFAULT_NAME} ", " "))
     begun: list[Background] = []
-    with Interrupts(lambda status: _leave(begun, status), TORN_DOWN, until_told=True) as interrupts:
+    with Interrupts(lambda status: _leave(begun, status), TORN_DOWN, until_reported=True) as interrupts:
         # Within: on a busy machine the child is far on before this process goes on.
         starting = start_behind(main)
         begun.append(starting)

@@ -1,1 +1,1 @@
-"""`lastcall trace`: `command` reads the options, `session` follows and tells."""
+"""Run `lastcall trace`: `command` reads the options, `session` follows Pods and reports."""

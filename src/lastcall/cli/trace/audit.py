@@ -46,7 +46,7 @@ class TraceAudit:
             async with receiving(listen, self._input) as real:
                 self._note(f"audit events are taken at http://{real}")
                 if not real.loopback:
-                    self._note("whoever reaches that address can send events: let only the API server")
+                    self._note("every client that reaches that address can send events: let only the API server")
                 await asyncio.Event().wait()
         except OSError as error:
             raise WorldError(

@@ -15,7 +15,7 @@ from lastcall.world.world import World
 
 
 class TracePage:
-    """`run` until cancelled; `end` before that, so that browsers are told."""
+    """Run the page until cancelled; call `end` before that, so that browsers hear of it."""
 
     def __init__(
         self,
@@ -35,12 +35,12 @@ class TracePage:
 
     async def run(self) -> None:
         """Serve. Raises WorldError where the port is taken, or the page cannot be handed to a browser."""
-        told = 0
+        links = 0
 
         def tell(link: str) -> None:
-            nonlocal told
-            told += 1
-            self._note(f"{'page, for one browser' if told == 1 else 'for another browser'}: {link}")
+            nonlocal links
+            links += 1
+            self._note(f"{'page, for one browser' if links == 1 else 'for another browser'}: {link}")
 
         failed: Exception | None = None
         try:
@@ -67,6 +67,6 @@ class TracePage:
             raise WorldError(f"--ui: {failed}") from failed
 
     async def end(self) -> None:
-        """Return when browsers have been told."""
+        """Return when browsers have heard of the end."""
         self._ends.set()
         await self._ended.wait()

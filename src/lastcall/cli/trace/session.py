@@ -281,7 +281,7 @@ class _Trace:
             self._outcomes[outcome_words(ending)] += 1
             self._live.forget(ending.pod.uid)
             if self._page is not None:
-                self._page.watching.told(ending)
+                self._page.watching.keep_story(ending)
         if self._asked.as_lines:
             show(self._document([ending]))
         elif not takes_stdout(self._asked.output, self._asked.output_file):
@@ -321,11 +321,11 @@ class _Trace:
             self._live.note(f"still ending: {pod.namespace}/{pod.name} {outcome_words(ending)}")
         if len(going_on) > 20:
             self._live.note(f"still ending: {len(going_on) - 20} more")
-        total = self._follower.told
+        total = self._follower.yielded
         if total + self._restarts > len(kept):
             self._live.note(f"the report has the {len(kept)} latest of {total + self._restarts} stories")
-        told = ", ".join(f"{count} {words}" for words, count in self._outcomes.most_common())
-        self._live.note(f"{total} Pod{'' if total == 1 else 's'} ended{f': {told}' if told else ''}")
+        outcomes = ", ".join(f"{count} {words}" for words, count in self._outcomes.most_common())
+        self._live.note(f"{total} Pod{'' if total == 1 else 's'} ended{f': {outcomes}' if outcomes else ''}")
         if self._audit is not None:
             self._live.note(f"audit log: {self._audit.summary()}")
         if self._restarts:

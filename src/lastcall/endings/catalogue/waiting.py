@@ -343,4 +343,4 @@ WAITING: Mapping[str, Cause] = {
         fixes={"": "the cluster's files are in memory: give them more room with --state-size"},
     ),
 }
-"""Which reason of a container's state or of an Event stands for which: `lastcall.experiment.reasons.causes`."""
+"""Reason of a container's state or of an Event → the cause that it means: `lastcall.experiment.reasons.causes`."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.apiserver import OwnerDeleted, OwnerWritten
 
 Facts = Mapping[str, object]
-"""Of a kind that tells who wrote: `user`, `userAgent`."""
+"""Facts of a kind that names the writer: `user`, `userAgent`."""
 
 _REASONS = {
     "getPodsToDelete": "scaledIn",
@@ -123,7 +123,7 @@ _EVICTIONS = ("nodePressure", "localStorage")
 
 
 def _by_kubelet(ended: Record, records: Sequence[Record]) -> DecidedBy:
-    """Evicted, over its deadline, preempted by a critical Pod, node shutdown: the decision or the status tells."""
+    """Read from the decision or the status: evicted, over its deadline, preempted by a critical Pod, node shutdown."""
     decided = _last(records, kinds.DELETION_DECIDED, ended)
     if decided is not None and decided.rule.rpartition(":")[2] in _KUBELET_DECISIONS:
         name = _KUBELET_DECISIONS[decided.rule.rpartition(":")[2]]
@@ -241,7 +241,7 @@ def _sizes(record: Record | None) -> str:
 
 
 def _writer(record: Record) -> "OwnerWritten | OwnerDeleted | None":
-    """The facts of a record that tells which user wrote."""
+    """Return the facts of a record that names the user who wrote."""
     if record.kind == kinds.OWNER_WRITTEN:
         return record.facts_as(kinds.OWNER_WRITTEN)
     return record.facts_as(kinds.OWNER_DELETED) if record.kind == kinds.OWNER_DELETED else None

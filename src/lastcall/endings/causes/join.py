@@ -1,9 +1,9 @@
 """Joins causes across processes.
 
 Inside a process the writer of a record knows what led to it (`cause_id`). Between processes nothing is handed over:
-whoever writes an object records the resourceVersion it wrote, whoever reacts to a watch event records the one it saw,
+a component that writes an object records the resourceVersion it wrote; one that reacts to a watch event the one it saw,
 and (Pod uid, resourceVersion) joins the two here. A few effects have their cause by nature: a DELETE accepted was sent
-by somebody, a process that ended by signal 9 was sent one.
+by a client, a process that ended by signal 9 was sent one.
 """
 
 # check: reads facts because any kind of record may carry the version that it wrote or saw
@@ -94,7 +94,7 @@ def _by_nature(records: Sequence[Record]) -> list[tuple[str, str]]:
                     _pair(pairs, record.id, latest.get((kinds.STOP_REQUESTED, uid, name)))
                 latest[(record.kind, uid, name, signal_name(sent.get("signal")) or "")] = record.id
             case kinds.DELETION_DECIDED:
-                # What was decided later is not what this DELETE came of: somebody else was faster.
+                # What was decided later is not what this DELETE came of: another client was faster.
                 latest[(kinds.DELETION_DECIDED, uid)] = record.id
                 decided[record.id] = record
             case kinds.DELETE_ACCEPTED:

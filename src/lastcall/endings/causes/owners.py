@@ -1,6 +1,6 @@
 """What led to the decision of a controller: the writes to the owners of a Pod, joined by uid and generation.
 
-A generation is one state of what an object asks for. Whoever writes an owner records the generation and the
+A generation is one state of what an object asks for. A component that writes an owner records the generation and the
 resourceVersion it wrote; the controller that reacts records the generation it observed. A status write in between
 changes the resourceVersion and not what was decided, so that the generation joins more than the version would.
 """

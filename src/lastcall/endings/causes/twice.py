@@ -33,7 +33,7 @@ class _Run:
 def with_overlap_findings(endings: Sequence[Ending], records: Iterable[Record]) -> list[Ending]:
     """The endings, with a finding for each Pod that still ran when its successor did."""
     runs = _runs(records)
-    return [_told(ending, runs) for ending in endings] if len(runs) > 1 else list(endings)
+    return [_with_overlap(ending, runs) for ending in endings] if len(runs) > 1 else list(endings)
 
 
 def _runs(records: Iterable[Record]) -> dict[str, _Run]:
@@ -56,7 +56,7 @@ def _runs(records: Iterable[Record]) -> dict[str, _Run]:
     return found
 
 
-def _told(ending: Ending, runs: Mapping[str, _Run]) -> Ending:
+def _with_overlap(ending: Ending, runs: Mapping[str, _Run]) -> Ending:
     own = runs.get(ending.pod.uid)
     if own is None or own.deleted is None or own.exited is None:
         return ending

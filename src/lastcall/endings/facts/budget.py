@@ -17,7 +17,7 @@ def decide_budget(grace: float | None, containers: Sequence[ContainerEnding]) ->
         return None
     last = max(ended, key=lambda c: (_end_of(c), c.drain_seconds))
     if last.exit.from_status and last.stop.signal_at is None and last.hook is None:
-        return None  # nobody saw when it was told to stop
+        return None  # nobody saw when it was asked to stop
     hook = last.hook.seconds if last.hook else 0.0
     waiting = _waiting(last)
     used = hook + waiting + last.drain_seconds

@@ -59,7 +59,7 @@ def container_runs(
     """Return the last run of a container, and those before it that were seen to end.
 
     `entries` are the Pod's, sorted by time. `orphans` are the ProcessDied records of role `orphan`: when the shim is
-    dead, init tells how its children ended.
+    dead, init reports how its children ended.
     """
     mine = [entry for entry in entries if entry.record.container == facts.name]
     starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.PROCESS_STARTED]
@@ -117,7 +117,7 @@ class _Sent(NamedTuple):
 
     @classmethod
     def of(cls, run: Sequence[Entry], pid: int | None) -> "_Sent":
-        """A signal to a process that was already ending has no effect: it was not told to stop."""
+        """Return the signals of a run, without those to a process that was already ending: they had no effect."""
         sent = [e for e in run if e.record.kind == kinds.SIGNAL_SENT and _is_for_container(e, pid)]
         sent = [e for e in sent if not e.facts_as(kinds.SIGNAL_SENT).get("exiting")]
         kills = [e for e in sent if _is_kill(e)]
@@ -206,15 +206,15 @@ def _ended_by(entries: Sequence[Entry], exit_: Entry | None, ends_at: float | No
     if exit_ is None:
         return ""
     requested = _last(entries, kinds.STOP_REQUESTED)
-    told = [e for e in entries if e.record.kind == kinds.KILLING and e.at <= exit_.at]
+    killings = [e for e in entries if e.record.kind == kinds.KILLING and e.at <= exit_.at]
     asked = requested is not None and requested.at <= exit_.at
-    if not told:
+    if not killings:
         unexplained = exit_.facts_as(kinds.PROCESS_EXITED).get("unexplained")
         return "node" if asked else "" if unexplained else "itself"
-    first = told[0].facts_as(kinds.KILLING)
+    first = killings[0].facts_as(kinds.KILLING)
     if first.get("gracePeriodSeconds") and not asked and _last(entries, kinds.PRE_STOP_STARTED) is None:
         return "itself"  # it was about to be stopped, and was quicker
-    return _ENDED_BY.get(_why_killed(entries, told[0], ends_at), "node")
+    return _ENDED_BY.get(_why_killed(entries, killings[0], ends_at), "node")
 
 
 def _by_its_rule(ended_by: EndedBy, code: int | None, facts: ContainerFacts) -> EndedBy:
@@ -247,14 +247,14 @@ def _why_killed(entries: Sequence[Entry], killing: Entry, ends_at: float | None)
 
 def _starts_again(entries: Sequence[Entry]) -> bool:
     """Whether the kubelet ended it to start it again: its message says so."""
-    told = _last(entries, kinds.KILLING)
-    return told is None or "will be restarted" in str(told.facts_as(kinds.KILLING).get("message") or "")
+    killing = _last(entries, kinds.KILLING)
+    return killing is None or "will be restarted" in str(killing.facts_as(kinds.KILLING).get("message") or "")
 
 
 def _failed_probe(entries: Sequence[Entry], ends_at: float | None) -> FailedProbe | None:
     """The last failure of the probe for which the node ended it."""
-    told = _last(entries, kinds.KILLING)
-    probe = _PROBES.get(_why_killed(entries, told, ends_at)) if told else None
+    killing = _last(entries, kinds.KILLING)
+    probe = _PROBES.get(_why_killed(entries, killing, ends_at)) if killing else None
     changes = [e.facts_as(kinds.PROBE_CHANGED) for e in entries if e.record.kind == kinds.PROBE_CHANGED]
     failures = [each for each in changes if each.get("probe") == probe and each.get("result") == "failure"]
     if probe is None or not failures:

@@ -13,7 +13,7 @@ from lastcall.records.said import joined, tell
 if TYPE_CHECKING:
     from lastcall.records.definitions.controllers import ClaimHeld
 
-TOLD_SECONDS = 0.5
+HELD_SECONDS = 0.5
 """A finalizer that is gone sooner did its work."""
 
 _REMOVED_BY = {
@@ -41,7 +41,7 @@ def removers(finalizers: Sequence[str]) -> str:
 def held_finalizers(ending: Ending) -> Entry | None:
     """Return the record of what held the object after the last DELETE, if it did for a while or still does."""
     held = next((e for e in reversed(ending.entries) if e.record.kind == kinds.HELD_BY_FINALIZERS), None)
-    if held is None or (ending.gone is not None and ending.gone - held.at < TOLD_SECONDS):
+    if held is None or (ending.gone is not None and ending.gone - held.at < HELD_SECONDS):
         return None
     return held
 

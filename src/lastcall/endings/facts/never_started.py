@@ -1,4 +1,4 @@
-"""What kept a container from starting, from the records of its Pod. Pure; "" where nothing tells."""
+"""Read from a Pod's records what kept a container from starting; "" if they do not say. Pure."""
 
 # check: pure
 
@@ -35,7 +35,7 @@ def why_never_started(container: ContainerEnding, ending: Ending) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Its beginning. A message that stands last is what is cut."""
+    """Return the beginning of the text. A message at its end is what is cut."""
     if isinstance(text, Said) and (last := _LAST.search(text.template)):
         message = fact_of(text, last["name"])
         if (rest := len(message) - (len(text) - limit)) > 0:

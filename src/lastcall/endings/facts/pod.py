@@ -12,7 +12,7 @@ from lastcall.records.record import Record
 
 
 def pod_facts(pod: Object) -> PodFacts:
-    """Return the facts of a Pod object; the newest one that a client saw tells most."""
+    """Return the facts of a Pod object; the newest one that a client saw has the most."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     terminated = {
         container.get("name"): (container.get("state") or {}).get("terminated") or {}

@@ -53,8 +53,8 @@ class NotExecuted:
 def not_executed(lines: list[str], exits: Iterable[Entry]) -> NotExecuted | None:
     """Return what to do about a run, by its last line and what the runtime found the file to be; None for any other."""
     last = next((line for line in reversed(lines) if not _HINT.fullmatch(line)), "")
-    told = [entry.facts_as(kinds.PROCESS_EXITED) for entry in exits]
-    if told and (found := told[-1].get("notExecuted")):
+    known = [entry.facts_as(kinds.PROCESS_EXITED) for entry in exits]
+    if known and (found := known[-1].get("notExecuted")):
         facts = {"path": found["path"], "interpreter": found["interpreter"], "machine": found["machine"]}
         return NotExecuted(fix("commandNotStarted", _variant(dict(found)), **facts), found["path"])
     if refused := _REFUSED.fullmatch(last):
@@ -67,7 +67,7 @@ def not_executed(lines: list[str], exits: Iterable[Entry]) -> NotExecuted | None
     if script := _SCRIPT.search(last):
         variant = "scriptNotFound" if script["why"] == "not found" else "interpreterUnknown"
         return NotExecuted(fix("commandNotStarted", variant, path=script["path"]), script["path"])
-    word, code = _IN_SHELL.match(last), told[-1].get("exitCode") if told else None
+    word, code = _IN_SHELL.match(last), known[-1].get("exitCode") if known else None
     if word and _CODES.get(code or 0) == ("not found" if word["why"].endswith("found") else "denied"):
         variant = "inShell" if code == 127 else "deniedInShell"
         return NotExecuted(fix("commandNotStarted", variant, program=word["program"]), word["program"])

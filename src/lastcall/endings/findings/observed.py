@@ -27,7 +27,7 @@ def of_run(name: str, test: _Test, *shown_by: str) -> RunFact:
 
 
 def knows_signal_state(c: ContainerEnding) -> bool:
-    """Return whether somebody looked at what PID 1 does with its stop signal."""
+    """Return whether an observer saw what PID 1 does with its stop signal."""
     return bool(c.process.disposition or c.process.command)
 
 
@@ -36,7 +36,7 @@ def _disposition(*those: str) -> _Test:
 
 
 def looked_at_sockets(c: ContainerEnding) -> bool:
-    """Return whether somebody looked at its sockets: its own node, which saw it start, and not an agent on another."""
+    """Return whether an observer saw its sockets: its own node, which saw it start, and not an agent on another."""
     return c.seen.sockets is not None or (knows_signal_state(c) and c.process.pid is not None)
 
 
@@ -124,7 +124,7 @@ _LEFT = tell("the processes beside PID 1")
 
 
 def _left(test: _Test) -> _Test:
-    """Whoever looks at PID 1's signals looks at the other processes as well: no record means that there were none."""
+    """Wrap a test of the processes left: an observer of PID 1's signals sees them too, so no record means none."""
 
     def holds(c: ContainerEnding) -> bool | None:
         if c.seen.processes_left is None:

@@ -19,7 +19,7 @@ _LOOKED = (kinds.TERMINATION_OBSERVED, kinds.OBJECT_REMOVED, kinds.PROCESS_EXITE
 
 
 def _decided(*reasons: str) -> Fact[PodSubject]:
-    """Return the fact that somebody decided the end for one of these reasons; None where nobody saw who decided."""
+    """Return the fact that the end was decided for one of these reasons; None where nobody saw who decided."""
 
     def holds(s: PodSubject) -> bool | None:
         by = s.ending.decided_by

@@ -58,7 +58,7 @@ def _deaf(s: RunSubject) -> Finding:
 
 
 def _waits_for_deaf(s: RunSubject) -> Finding:
-    """PID 1 handles the signal, and waited for processes that do nothing on it, whoever passes it on."""
+    """PID 1 handles the signal, and waited for processes that do nothing on it, no matter who passes it on."""
     return _ignores(s, [each for each in _left(s).processes if each.deaf and not each.after_signal], "waits")
 
 
@@ -104,7 +104,7 @@ def _children(s: RunSubject) -> Finding:
 
 
 def _killed_inside(s: RunSubject) -> Finding:
-    """Its grace period was not over: whoever sent SIGKILL was in the container."""
+    """Its grace period was not over: the sender of SIGKILL was in the container."""
     c, those = s.run, killed_children(s.run)
     after = _s(those[0].at - (c.stop.signal_at or 0.0))
     text = said("childKilledInside", **_facts(c), names=_names(those), after=after)

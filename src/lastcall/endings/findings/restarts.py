@@ -1,7 +1,7 @@
 """Findings about ends that were not the Pod's: crashes, and restarts by probes, of Pods that live on or not.
 
-Every run of a container that ended before its Pod's end began is looked at; what happened several times is told once,
-of the newest. Pure.
+It looks at every run of a container that ended before its Pod's end began; what happened several times is reported
+once, of the newest. Pure.
 """
 
 # check: pure
@@ -43,7 +43,7 @@ def is_over(c: ContainerEnding, ending: Ending) -> bool:
 
 
 def killed_before(ending: Ending) -> list[ContainerEnding]:
-    """Of every container the newest run that somebody killed before its last one: for memory, or without a reason."""
+    """Return each container's newest run that was killed before its last one: for memory, or without a reason."""
     found = {c.name: c for c in ending.earlier if c.exit.sigkilled and c.exit.ended_by == "itself"}
     return list(found.values())
 

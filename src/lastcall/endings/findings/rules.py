@@ -49,7 +49,7 @@ RUN_ROWS: tuple[Row[RunSubject], ...] = (
 )
 """About the last run of each container."""
 EARLIER_ROWS: tuple[Row[RunSubject], ...] = (*kills.MEMORY_ROWS, *kills.ROWS)
-"""About the newest earlier run that somebody killed."""
+"""About the newest earlier run that was killed."""
 
 
 def find_causes(ending: Ending, kubernetes_version: str) -> Answer:
@@ -83,11 +83,11 @@ def _about_containers(ending: Ending, version: str) -> Iterator[Answer]:
         yield ask(RUN_ROWS, RunSubject(ending, run, version))
 
 
-_NOT_TOLD = {row.id for row in RUN_ROWS if row.answers is signals.WHY_NOT_ENDED} - {"connectionsOpenAtKill"}
+_WHY_NOT_ENDED = {row.id for row in RUN_ROWS if row.answers is signals.WHY_NOT_ENDED} - {"connectionsOpenAtKill"}
 
 
 def why_not_ended(ending: Ending) -> Finding | None:
     """Return why a container did not act on its stop signal until it was killed; None if it did, or nobody saw."""
     killed = {c.name for c in ending.containers if c.exit.sigkilled}
-    found = [each for each in ending.findings if each.id in _NOT_TOLD and each.container in killed]
+    found = [each for each in ending.findings if each.id in _WHY_NOT_ENDED and each.container in killed]
     return next((each for each in found if each.advice), found[0] if found else None)

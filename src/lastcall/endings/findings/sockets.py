@@ -163,7 +163,7 @@ def _soon_after_endpoint(s: RunSubject) -> Finding:
 
 
 def _in_its_hook(s: RunSubject) -> Finding:
-    """The hook told the program to quit, and requests still come."""
+    """Report that the hook asked the program to quit while requests still came."""
     kind, c = "hookClosesListener", s.run
     assert c.hook is not None
     first = min(c.hook.closed, key=lambda each: each.at)

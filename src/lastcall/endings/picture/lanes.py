@@ -1,6 +1,6 @@
 """The picture of a Pod's end: who did what when, in lanes on one time axis. Pure; the renderers only draw it.
 
-A signal and an exit lie in the lane of their container, where they happen, whoever recorded them.
+A signal and an exit lie in the lane of their container, where they happen, no matter who recorded them.
 """
 
 # check: pure

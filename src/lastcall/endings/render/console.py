@@ -1,4 +1,4 @@
-"""rich, with every text quoted: nothing that somebody else wrote moves the cursor, hides or looks like a command.
+"""rich, with every text quoted: no foreign text moves the cursor, hides or looks like a command.
 
 Three steps make that hold whatever a caller prints. A str and a `Text` are one line of plain text. A segment that still
 has a character that is not seen (from rich's own markup, say) shows its escape. What begins a command of a CI runner

@@ -1,4 +1,4 @@
-"""What is being waited for: one line that changes in place on a terminal, and a line of its own in a log, told once."""
+"""Show what is being waited for: a line that changes in place on a terminal; in a log, a line of its own, once."""
 
 import os
 import re
@@ -35,7 +35,7 @@ class StatusLine:
     write: Callable[[str], None]
     terminal: IO[str] | None = None
     _shown: bool = False
-    _told: str = ""
+    _reported: str = ""
     _reported_at: float = 0.0
 
     def show(self, now: float, waited: float, text: str) -> None:
@@ -49,8 +49,8 @@ class StatusLine:
             self._shown = True
             return
         plain = _COUNTS.sub("", text)
-        if waited >= LOG_SECONDS and now - self._reported_at >= LOG_SECONDS and plain != self._told:
-            self._told, self._reported_at = plain, now
+        if waited >= LOG_SECONDS and now - self._reported_at >= LOG_SECONDS and plain != self._reported:
+            self._reported, self._reported_at = plain, now
             self.write(f"still waiting after {waited:.0f} s: {text}")
 
     def clear(self) -> None:

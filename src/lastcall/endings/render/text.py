@@ -67,7 +67,7 @@ def print_endings(
     console: "Console", endings: Sequence[Ending], *, explain: bool = False, with_steps: bool = True
 ) -> None:
     """Print every story and, for more than one Pod, a line on each at the end. `with_steps` False: the reader has
-    just seen the steps happen; of Pods that ended alike the first one is told then, and how many there are."""
+    just seen the steps happen; of Pods that ended alike it prints the first one then, and their number."""
     groups = [[ending] for ending in endings] if with_steps else _alike(endings)
     for first, *others in groups:
         console.print()

@@ -1,6 +1,6 @@
-"""Changes somebody's cluster with a ledger: each change stands in it before it is made, and all are put back.
+"""Change an existing cluster with a ledger: each change is written there before it is made, and all are put back.
 
-A process that is killed at any moment leaves the ledger, and whoever reads it next puts the rest back (`restore`).
+A process that is killed at any moment leaves the ledger, and the next one that reads it puts the rest back (`restore`).
 """
 
 # check: reaches inside because it reads /proc as the shim does
@@ -136,10 +136,10 @@ class Changes:
             self._ledger = None
 
     async def _note(self, entry: Entry) -> None:
-        """Write it down, and go on only when it stands there."""
+        """Write it down, and go on only when the cluster has it."""
         if self._ledger is None:
             first = Ledger(self.world.new_uid()[:8], this_process(), (entry,))
-            self._ledger = first  # before it is there: whoever stops in the middle of this removes it
+            self._ledger = first  # before it is there: an interrupt in the middle of this removes it
             try:
                 await self._created(CONFIGMAPS, as_config_map(first, self.namespace))
             except StatusError:
@@ -168,7 +168,7 @@ async def restore(
             if await until_answered(clock, partial(_put_back, client, namespace, ledger.id, entry, say)):
                 waiting.append(entry)
         except StatusError as error:
-            left.append(f"{entry.target.told}: {error.message}")
+            left.append(f"{entry.target.description}: {error.message}")
     left += await _until_gone(client, clock, namespace, waiting, gone_seconds or GONE_SECONDS)
     if not left and any(entry.target.plural == STATEFULSETS.plural for entry in ledger.entries):
         left += await _remove_claims(client, clock, namespace, ledger.id, say)
@@ -197,11 +197,11 @@ async def _put_back(client: Client, namespace: str, id_: str, entry: Entry, say:
     resource, name = entry.target.resource, entry.target.name
     if what.delete and there is not None:
         if await delete_if_there(client, resource, there, policy=how_to_delete(resource)):
-            say(f"deleted {entry.target.told}")
+            say(f"deleted {entry.target.description}")
         return True
     if what.patch:
         await client.patch(resource, name, [*what.patch], namespace, content_type=JSON_PATCH)
-        say(f"restored {'.'.join(entry.path)} of {entry.target.told}" if isinstance(entry, Changed) else "")
+        say(f"restored {'.'.join(entry.path)} of {entry.target.description}" if isinstance(entry, Changed) else "")
     elif "since" in what.why:
         say(what.why)
     return what.waits
@@ -221,7 +221,7 @@ async def _until_gone(
     for entry in entries:
         while await _get(client, entry.target, namespace) is not None:
             if monotonic(clock) > deadline:
-                left.append(f"{entry.target.told} was deleted {seconds:g} s ago and is still there")
+                left.append(f"{entry.target.description} was deleted {seconds:g} s ago and is still there")
                 break
             await clock.sleep(_LOOK_SECONDS)
     return left
@@ -255,7 +255,10 @@ async def _settle(client: Client, clock: Clock, namespace: str, change: Changed,
         if await _has_settled(client, namespace, change.target.resource, there):
             break
         if monotonic(clock) > deadline:
-            say(f"{change.target.told} is restored, but not all of its Pods are available after {GONE_SECONDS:g} s")
+            say(
+                f"{change.target.description} is restored, but "
+                f"not all of its Pods are available after {GONE_SECONDS:g} s"
+            )
             return
         await clock.sleep(_LOOK_SECONDS)
     if there is None or change.path != RESTARTED_AT or was(there, change.path) == change.after:
@@ -271,7 +274,7 @@ async def _settle(client: Client, clock: Clock, namespace: str, change: Changed,
     except StatusError as error:
         if error.code != 403:
             raise
-        say(f"the revision could not be removed from the history of {change.target.told}: {error.message}")
+        say(f"the revision could not be removed from the history of {change.target.description}: {error.message}")
 
 
 async def _has_settled(client: Client, namespace: str, resource: Resource, workload: Object) -> bool:

@@ -1,4 +1,4 @@
-"""An object of a cluster as somebody would have written it: without what servers and controllers set. Pure."""
+"""Return an object of a cluster as a user would have written it: without what servers and controllers set. Pure."""
 
 # check: pure
 

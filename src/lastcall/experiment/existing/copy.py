@@ -1,7 +1,7 @@
-"""Brings a workload of somebody's cluster here: reads it there with all that its Pods need, and makes manifests of it.
+"""Copy a workload from an existing cluster: read it there with all that its Pods need, and make manifests of it.
 
 Only reads, and only in the workload's namespace. What may not be read and the Pods need ends the command with the right
-that is missing; what is only worth knowing is told as unknown.
+that is missing; what is only worth knowing is reported as unknown.
 """
 
 import json
@@ -213,7 +213,7 @@ class Taking:
         return []
 
     async def _list_if_allowed(self, resource: Resource) -> list[Object]:
-        """Nothing where it may not be read, which is told as unknown, or where the cluster does not serve it."""
+        """Return nothing where it may not be read, which is reported as unknown, or if the cluster lacks it."""
         try:
             return (await self.client.list(resource, self.namespace)).items
         except StatusError as error:

@@ -83,7 +83,7 @@ def of_pods(pods: Sequence[Object], template: Object) -> Iterator[Note]:
 
 
 def note(variant: str, **facts: object) -> Note:
-    """One difference, as it is told with every result."""
+    """Return one difference, as every result has it."""
     return Note(ID, str(facts.get("what", "")), said(ID, variant, **facts))
 
 

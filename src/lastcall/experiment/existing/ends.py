@@ -33,7 +33,7 @@ class PodEnds:
     on_object: OnObject = lambda resource, type_, obj: None
     on_ending: Callable[[Ending], None] = lambda ending: None
     on_note: Callable[[str], None] = lambda text: None
-    """Hear of what is followed, for somebody who looks."""
+    """Hear of what is followed, for a viewer."""
     ended: dict[str, Ending] = field(default_factory=dict)
     """Uid → the story of a Pod whose end is over."""
     asked: AgentOptions | None = None
@@ -112,7 +112,7 @@ class PodEnds:
             self._agents.pod(pod)
 
     def gone(self, uid: str) -> None:
-        """Its story is told."""
+        """Tell the agents that the Pod's story is complete."""
         if self._agents is not None:
             self._agents.gone(uid)
 

@@ -1,4 +1,4 @@
-"""Where requests from outside enter somebody's cluster: the address of a URL, or what a Service offers. Pure."""
+"""Find where requests from outside enter an existing cluster: the address of a URL, or what a Service offers. Pure."""
 
 # check: pure
 
@@ -12,12 +12,12 @@ from lastcall.kube.api import Object, name_of
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """`host` is the name that requests carry, `address` what is resolved and connected to; `told` is for people."""
+    """`host` is the name that requests carry, `address` what is resolved and connected to, `description` for people."""
 
     address: str
     port: int
     host: str
-    told: str
+    description: str
     tls_name: str = ""
     """The name that the certificate is checked for; "" is a server without TLS."""
 

@@ -1,4 +1,4 @@
-"""One TLS handshake with the entrance before anybody is asked: what is wrong with its certificate is told then."""
+"""Do one TLS handshake with the entrance before the user is asked, and report what is wrong with its certificate."""
 
 import asyncio
 import ssl
@@ -53,7 +53,7 @@ def certificate_sentence(problem: Problem, reason: str, seen: Certificate | None
 
 async def check_handshake(entrance: Entrance, ca_pem: str) -> None:
     """Raises WorldError where requests could not be sent, with the reason and what to do."""
-    where = f"--url {entrance.told}"
+    where = f"--url {entrance.description}"
     secured = Secured(entrance.tls_name, ca_pem)
     try:
         async with asyncio.timeout(SECONDS):
@@ -67,8 +67,8 @@ async def check_handshake(entrance: Entrance, ca_pem: str) -> None:
         seen = await look_at(f"https://{entrance.host}", entrance.tls_name)
         problem = problem_of(error.verify_code)
         now = datetime.fromtimestamp(wall(), UTC)
-        told = certificate_sentence(problem, error.verify_message, seen.certificate, entrance.tls_name, now)
-        raise WorldError(f"{where}: {told}") from error
+        sentence = certificate_sentence(problem, error.verify_message, seen.certificate, entrance.tls_name, now)
+        raise WorldError(f"{where}: {sentence}") from error
     except ssl.SSLError as error:
         raise WorldError(
             f"{where}: {entrance.host} does not complete the TLS handshake: {error.reason or error}\n"

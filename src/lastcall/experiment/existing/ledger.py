@@ -1,8 +1,7 @@
-"""The ledger of an experiment: what it changes on somebody's cluster, written there before each change. Pure.
+"""Keep the ledger of an experiment: what it changes on an existing cluster, written there before each change. Pure.
 
-A ConfigMap in the namespace has one entry for each change. Whoever restores compares what is there with the entry, so
-restoring can be repeated, can begin after a change that was never made, and leaves alone what somebody else has changed
-since.
+A ConfigMap in the namespace has one entry for each change. A restore compares what is there with the entry, so
+restoring can be repeated, can begin after a change that was never made, and leaves alone what others changed since.
 """
 
 # check: pure
@@ -105,7 +104,7 @@ class Target:
         return Resource(self.group, self.version, self.plural, self.kind, bool(self.namespace), self.kind.lower())
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         return f"{self.kind} {self.name}"
 
 
@@ -202,20 +201,20 @@ def was(obj: Object, path: Sequence[str]) -> Any:
 def restoration(id_: str, entry: Entry, there: Object | None) -> Restoration:
     """How to put an entry of experiment `id_` back; `there` is its object as it is now, or None if it is gone."""
     if there is None:
-        return Restoration(why=f"{entry.target.told} is gone")
+        return Restoration(why=f"{entry.target.description} is gone")
     if isinstance(entry, Created):
         if labels_of(there).get(LABEL) != id_:
-            return Restoration(why=f"{entry.target.told} was not created by this experiment")
+            return Restoration(why=f"{entry.target.description} was not created by this experiment")
         if "deletionTimestamp" in there["metadata"]:
-            return Restoration(why=f"{entry.target.told} is ending", waits=True)
+            return Restoration(why=f"{entry.target.description} is ending", waits=True)
         return Restoration(delete=uid_of(there))
     now = was(there, entry.path)
     field = ".".join(entry.path)
     if now == entry.before:
-        return Restoration(why=f"{field} of {entry.target.told} is as it was")
+        return Restoration(why=f"{field} of {entry.target.description} is as it was")
     if now != entry.after:
         return Restoration(
-            why=f"{field} of {entry.target.told} was changed since by somebody else, and is left as it is"
+            why=f"{field} of {entry.target.description} was changed since by another client, and is left as it is"
         )
     path = _all_of_it(there, entry.path) if entry.before == _ABSENT else entry.path
     pointer = "".join(f"/{_escaped(step)}" for step in path)
@@ -251,7 +250,7 @@ def _is_ours(revision: Object, owner_uid: str, change: Changed) -> bool:
 
 
 def as_config_map(ledger: Ledger, namespace: str) -> Object:
-    """The ledger as it stands in the cluster."""
+    """Return the ledger as the cluster has it."""
     return {
         "apiVersion": CONFIGMAPS.api_version,
         "kind": CONFIGMAPS.kind,

@@ -48,9 +48,9 @@ class Leftovers:
                 found.append(f"namespace {namespace}: delete ConfigMap {ledger.name}, a ledger without entries")
             for entry in reversed(ledger.entries):
                 if isinstance(entry, Changed):
-                    found.append(f"namespace {namespace}: restore {'.'.join(entry.path)} of {entry.target.told}")
+                    found.append(f"namespace {namespace}: restore {'.'.join(entry.path)} of {entry.target.description}")
                 else:
-                    found.append(f"namespace {namespace}: delete {entry.target.told}")
+                    found.append(f"namespace {namespace}: delete {entry.target.description}")
         for resource, obj in self.orphans:
             found.append(f"namespace {namespace_of(obj)}: delete {resource.kind} {name_of(obj)}, which no ledger names")
         return found

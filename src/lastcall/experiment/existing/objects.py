@@ -1,4 +1,4 @@
-"""Objects of an existing cluster: what is created there stands in a ledger first, and `restore` removes it."""
+"""Create objects on an existing cluster: each is written to a ledger first, and `restore` removes it."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar

@@ -1,4 +1,4 @@
-"""Rights that a command lacks on somebody's cluster, with the commands that would give them. Pure."""
+"""Describe the permissions that a command lacks on an existing cluster, with the commands that grant them. Pure."""
 
 # check: pure
 
@@ -23,7 +23,7 @@ class Missing:
     subresource: str = ""
 
     @property
-    def told(self) -> str:
+    def rbac_name(self) -> str:
         """As RBAC and kubectl write it: `deployments.apps`, `pods/eviction`."""
         of = self.resource.plural + (f".{self.resource.group}" if self.resource.group else "")
         return f"{of}/{self.subresource}" if self.subresource else of
@@ -33,18 +33,18 @@ def describe_missing(where: str, namespace: str, missing: Sequence[Missing]) -> 
     """One line for each, and the commands. A role of kubectl has the same verbs for all of its kinds, so each set of
     verbs is a role of its own."""
     lines = [
-        f"{where}: the user may not {' or '.join(each.verbs)} {each.told} in namespace {namespace}: {each.why}"
+        f"{where}: the user may not {' or '.join(each.verbs)} {each.rbac_name} in namespace {namespace}: {each.why}"
         for each in missing
     ]
     roles: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for each in missing:
         if each.names:
-            key = (each.verbs, (each.told,))
+            key = (each.verbs, (each.rbac_name,))
             roles.setdefault(key, []).extend(name for name in each.names if name not in roles[key])
     whole: dict[tuple[str, ...], list[str]] = {}
     for each in missing:
-        if not each.names and each.told not in whole.setdefault(each.verbs, []):
-            whole[each.verbs].append(each.told)
+        if not each.names and each.rbac_name not in whole.setdefault(each.verbs, []):
+            whole[each.verbs].append(each.rbac_name)
     commands = [
         f"--verb={','.join(verbs)} --resource={','.join(kinds)}{''.join(f' --resource-name={name}' for name in names)}"
         for (verbs, kinds), names in roles.items()

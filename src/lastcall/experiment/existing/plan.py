@@ -1,4 +1,4 @@
-"""What an experiment will do to somebody's cluster, in words, before it does it; and who may say yes. Pure."""
+"""Describe what an experiment will do to an existing cluster, before it does it, and who may say yes. Pure."""
 
 # check: pure
 
@@ -60,7 +60,7 @@ def check_namespace(namespace: str) -> None:
 
 
 def is_allowed(context: str, answer: str) -> bool:
-    """Return whether somebody said yes: the name of the context, whole."""
+    """Return whether the user said yes: the name of the context, whole."""
     return bool(context) and answer.strip() == context
 
 
@@ -81,7 +81,7 @@ def describe_claims(objects: Iterable[Object]) -> list[str]:
 
 
 def taken_claims(obj: Object, there: Iterable[str]) -> list[str]:
-    """Claims that are there and that a StatefulSet would take for its own: the data in them is somebody's.
+    """Return claims that exist and that a StatefulSet would take for its own: they hold data of the user's.
     (`stateful_set_utils.go:getPersistentVolumeClaimName`)"""
     prefixes = tuple(
         f"{(each.get('metadata') or {}).get('name') or ''}-{name_of(obj)}-" for each in claim_templates(obj)

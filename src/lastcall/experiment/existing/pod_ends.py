@@ -1,4 +1,4 @@
-"""Follows the Pods of an experiment on somebody's cluster, and says within which bounds their ends were.
+"""Follow the Pods of an experiment on an existing cluster, and give bounds for the times of their ends.
 
 What an event says was so when it came: that bounds it on one side. On the other side are what came before (the
 disruption, a hook's sleep) and the API server's stamps, whose clock is looked at several times.
@@ -32,7 +32,7 @@ _FOREVER = float("inf")
 @dataclass(slots=True)
 class Following(PodEnds):
     """`serving` are the containers to which requests go, none for all. With a `selector` the Pods are those that it
-    matches, whoever owns them."""
+    matches, no matter who owns them."""
 
     serving: frozenset[str] = frozenset()
     selector: str = ""
@@ -169,8 +169,8 @@ class Following(PodEnds):
         deleted = Moment(min(earliest, pod.deleted.latest), pod.deleted.latest)
         ended = pod.exited.latest if pod.exited is not None else self._gone.get(pod.uid, _FOREVER)
         hooked, slept = self._hooks(self._states[pod.uid], self._graces.get(pod.uid))
-        told = ended if hooked else min(ended, self._killing.get(pod.uid, _FOREVER))
-        term = Moment(min(deleted.earliest + slept, told), told)
+        latest = ended if hooked else min(ended, self._killing.get(pod.uid, _FOREVER))
+        term = Moment(min(deleted.earliest + slept, latest), latest)
         return replace(pod, deleted=deleted, term=term, exited=Moment(term.earliest, ended))
 
     def _stamped(self, uid: str) -> float:

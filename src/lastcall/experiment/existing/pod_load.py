@@ -1,7 +1,7 @@
-"""A load generator in a Pod of somebody's cluster, spoken to through the API server (`pods/proxy`).
+"""Drive a load generator in a Pod of an existing cluster through the API server (`pods/proxy`).
 
 Its clock is another machine's. It is looked at from before the first request to after the last one, and its times are
-told by ours, wrong by at most `offset.error`.
+converted to ours, wrong by at most `offset.error`.
 """
 
 import secrets
@@ -147,16 +147,16 @@ class PodLoad:
             if self._stopped and not self._stop_requested:
                 await self._patiently("POST", "stop")
                 self._stop_requested = True
-            told: dict[str, Any] = orjson.loads(await self._patiently("GET", f"outcomes/{known}"))
+            answer: dict[str, Any] = orjson.loads(await self._patiently("GET", f"outcomes/{known}"))
             await self._look_at_clock()
             offset = self.offset
-            for values in told["outcomes"]:
+            for values in answer["outcomes"]:
                 yield by_our_clock(Outcome.from_wire(values), offset)
-            known += len(told["outcomes"])
-            if told["done"]:
-                self.begun = told["begun"]
+            known += len(answer["outcomes"])
+            if answer["done"]:
+                self.begun = answer["begun"]
                 return
-            if not told["outcomes"] or len(told["outcomes"]) < 1000:
+            if not answer["outcomes"] or len(answer["outcomes"]) < 1000:
                 await self.clock.sleep(LOOK_SECONDS)
 
     async def _look_at_clock(self) -> None:

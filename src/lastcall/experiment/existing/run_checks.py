@@ -1,4 +1,4 @@
-"""What `run` will do on somebody's cluster, in words; what it refuses there. Pure."""
+"""Describe what `run` will do on an existing cluster, and check what it refuses there. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -27,7 +27,9 @@ from lastcall.manifests import OWNERS, Manifest
 def check_manifests(namespace: str, manifests: Sequence[Manifest]) -> None:
     """Raises UserError, a line each, for what cannot be created in `namespace` and removed without a trace."""
     check_namespace(namespace)
-    found = [f"{each.place.at()}: {_told(each)}: {why}" for each in manifests if (why := refusal(namespace, each))]
+    found = [
+        f"{each.place.at()}: {_kind_and_name(each)}: {why}" for each in manifests if (why := refusal(namespace, each))
+    ]
     if found:
         raise UserError("\n".join(found))
 
@@ -72,15 +74,15 @@ def _pods_of(names: Sequence[str]) -> str:
 
 def _with_count(manifest: Manifest) -> str:
     if manifest.resource not in OWNERS:
-        return _told(manifest)
+        return _kind_and_name(manifest)
     if manifest.resource == DAEMONSETS:
-        return f"{_told(manifest)} (a Pod on each node that it fits)"
+        return f"{_kind_and_name(manifest)} (a Pod on each node that it fits)"
     spec = manifest.obj.get("spec") or {}
     count = spec.get("parallelism" if manifest.resource == JOBS else "replicas", 1)
-    return f"{_told(manifest)} ({count_pods(count)})"
+    return f"{_kind_and_name(manifest)} ({count_pods(count)})"
 
 
-def _told(manifest: Manifest) -> str:
+def _kind_and_name(manifest: Manifest) -> str:
     return f"{manifest.resource.kind} {manifest.obj['metadata'].get('name') or ''}".strip()
 
 
@@ -96,7 +98,9 @@ def overlaps(manifests: Sequence[Manifest], there: Mapping[Resource, Sequence[Ob
     claims = [name_of(each) for each in there.get(PERSISTENTVOLUMECLAIMS, ())]
     for manifest in manifests:
         if taken := taken_claims(manifest.obj, claims):
-            found.append(f"{_told(manifest)} would use PersistentVolumeClaim {', '.join(taken)}, which already exists")
+            found.append(
+                f"{_kind_and_name(manifest)} would use PersistentVolumeClaim {', '.join(taken)}, which already exists"
+            )
     for resource, objects in there.items():
         if resource in (PODS, PERSISTENTVOLUMECLAIMS):
             continue
@@ -117,7 +121,7 @@ def overlaps(manifests: Sequence[Manifest], there: Mapping[Resource, Sequence[Ob
         by_labels = manifest.resource == REPLICATIONCONTROLLERS
         selector = selector_of_labels(wanted) if by_labels else selector_of_expressions(wanted)
         found += [
-            f"{_told(manifest)} would adopt Pod {name_of(pod)}, which already exists"
+            f"{_kind_and_name(manifest)} would adopt Pod {name_of(pod)}, which already exists"
             for pod in there.get(PODS, ())
             if not controller_of(pod) and selector.matches(labels_of(pod))
         ]

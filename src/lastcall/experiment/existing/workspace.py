@@ -160,7 +160,7 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
             await check_handshake(self._entrance, self.url_ca)
         if not is_custom(self._kind):
             self._pods = await self._own_pods(owner)
-        steps, restored = self._planned(now.options, owner, len(self._pods), self._entrance.told)
+        steps, restored = self._planned(now.options, owner, len(self._pods), self._entrance.description)
         await self.agree(self.cluster.namespace, steps, restored, now.world)
 
     async def _custom(self, owner: Object, disrupt: str) -> Object:
@@ -291,7 +291,7 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
             tell(
                 "$seconds s of requests to $entrance before anything is disrupted",
                 seconds=seconds,
-                entrance=entrance.told,
+                entrance=entrance.description,
             )
         )
         return load
@@ -389,7 +389,7 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
     def _notes(self, now: Experiment, found: Account) -> list[Note]:
         load, following = self._load, self.following
         facts = {"where": self.cluster.where, "workload": self.asked, "namespace": self.cluster.namespace}
-        notes = [Note("onACluster", "", said("onACluster", entrance=self._entrance.told, **facts))]
+        notes = [Note("onACluster", "", said("onACluster", entrance=self._entrance.description, **facts))]
         if isinstance(load, PodLoad):
             notes.append(Note("onACluster", "", said("onACluster", "clock", offset=load.offset.text)))
         if offset := following.describe_clock_skew():

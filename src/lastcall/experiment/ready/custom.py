@@ -60,8 +60,8 @@ async def scaled(client: Client, resource: Resource, workload: Object) -> Scaled
 def why_unsettled(workload: Object, found: Scaled) -> str:
     """Return what its controller has not done yet, "" if all Pods are of the newest template and Ready."""
     status, meta = workload.get("status") or {}, workload["metadata"]
-    told = str(status.get("observedGeneration", ""))  # Argo Rollouts: a text
-    seen = not told.isdecimal() or int(told) >= int(meta.get("generation") or 0)
+    observed = str(status.get("observedGeneration", ""))  # Argo Rollouts: a text
+    seen = not observed.isdecimal() or int(observed) >= int(meta.get("generation") or 0)
     living = found.living
     template = _restarted((workload.get("spec") or {}).get("template") or {})
     new = [each for each in living if _restarted(each) == template]

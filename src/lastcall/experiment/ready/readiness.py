@@ -49,7 +49,7 @@ def readiness(resource: Resource, obj: Object | None) -> Readiness:
 
 
 def is_custom(resource: Resource) -> bool:
-    """Return True for a kind that is not Kubernetes's own: its group is somebody's domain."""
+    """Return True for a kind that is not Kubernetes's own: its group is another project's domain."""
     return "." in resource.group and not resource.group.endswith(".k8s.io")
 
 
@@ -75,7 +75,7 @@ def _deployment(obj: Object) -> Readiness:
     late = get_condition(obj.get("status") or {}, "Progressing") or {}
     if late.get("reason") == "ProgressDeadlineExceeded" and replicas(DEPLOYMENTS, obj).seen:
         return Readiness(False, "", f"it exceeded its progress deadline: {late.get('message')}")
-    return _told(unsettled(DEPLOYMENTS, obj))
+    return _ready_unless(unsettled(DEPLOYMENTS, obj))
 
 
 def _stateful_set(obj: Object) -> Readiness:
@@ -83,12 +83,12 @@ def _stateful_set(obj: Object) -> Readiness:
     needed = 0 if _rolling_update(obj) is None else max(0, found.wanted - partition)
     status = obj.get("status") or {}
     same = bool(partition) or not needed or status.get("updateRevision") == status.get("currentRevision")
-    return _told(found.missing(needed) or ("" if same else "its update is not complete"))
+    return _ready_unless(found.missing(needed) or ("" if same else "its update is not complete"))
 
 
 def _daemon_set(obj: Object) -> Readiness:
     found = replicas(DAEMONSETS, obj)
-    return _told(found.missing(0 if _rolling_update(obj) is None else found.wanted))
+    return _ready_unless(found.missing(0 if _rolling_update(obj) is None else found.wanted))
 
 
 def _rolling_update(obj: Object) -> Object | None:
@@ -97,7 +97,7 @@ def _rolling_update(obj: Object) -> Object | None:
     return (strategy.get("rollingUpdate") or {}) if strategy.get("type", "RollingUpdate") == "RollingUpdate" else None
 
 
-def _told(missing: str) -> Readiness:
+def _ready_unless(missing: str) -> Readiness:
     return Readiness(not missing, missing)
 
 
@@ -196,8 +196,8 @@ def progress(resource: Resource, owner: Object, pods: "Sequence[FollowedPod]") -
 _DECIDE = {
     PODS: _pod,
     DEPLOYMENTS: _deployment,
-    REPLICASETS: lambda obj: _told(unsettled(REPLICASETS, obj)),
-    REPLICATIONCONTROLLERS: lambda obj: _told(unsettled(REPLICATIONCONTROLLERS, obj)),
+    REPLICASETS: lambda obj: _ready_unless(unsettled(REPLICASETS, obj)),
+    REPLICATIONCONTROLLERS: lambda obj: _ready_unless(unsettled(REPLICATIONCONTROLLERS, obj)),
     STATEFULSETS: _stateful_set,
     DAEMONSETS: _daemon_set,
     JOBS: _job,

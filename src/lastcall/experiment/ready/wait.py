@@ -1,4 +1,4 @@
-"""Waits until objects are ready, and tells what their containers printed."""
+"""Wait until objects are ready, and report what their containers printed."""
 
 import asyncio
 from collections.abc import Sequence

@@ -22,10 +22,10 @@ from lastcall.experiment.reasons.why_not_ready import (
     is_crash_looping,
     is_ready,
     replica_failure,
-    told_once,
     unschedulable_message,
     why_no_pods,
     why_still_there,
+    without_repeats,
 )
 from lastcall.kube.api import PODS, Object, uid_of
 from lastcall.records.record import Record
@@ -116,9 +116,9 @@ class Waiting:
         """In one line: the first Pods that are waited for."""
         pods = await self.there.pods()
         late = [pod for pod in pods if "deletionTimestamp" in pod["metadata"] or _may_become_ready(pod)]
-        told = [in_short(pod, await events_of(self.there.client, pod)) for pod in late[:2]]
+        first = [in_short(pod, await events_of(self.there.client, pod)) for pod in late[:2]]
         more = [f"{len(late) - 2} more"] if len(late) > 2 else []
-        return "; ".join([missing, *told, *more])
+        return "; ".join([missing, *first, *more])
 
     async def _error(self, head: str, those: Sequence[Object] = (), *, crashed: bool = False) -> NotReady | Crashed:
         """Return what says of these Pods, or of all that are late, and of their owners why they are not Ready."""
@@ -131,19 +131,19 @@ class Waiting:
         for each in await self.there.late():
             events = await events_around(client, each.obj)
             webhooks = await webhooks_of(client, events)
-            said = told_once(why_no_pods(each.what, each.obj, each.ready, each.wanted, events, webhooks), lines)
+            said = without_repeats(why_no_pods(each.what, each.obj, each.ready, each.wanted, events, webhooks), lines)
             lines += said
             causes += causes_in(each.what, said)
-        told = await why_late(client, self.clock, late, self.records, self.version)
+        explained = await why_late(client, self.clock, late, self.records, self.version)
         found = (fix_of_old_pod(pod, pods, now(self.clock)) for pod in late)
         if in_the_way := next(filter(None, found), ""):
             # Of a probe that the old Pod answers there is nothing to correct.
-            added = (*(line for line in told.lines if not line.endswith("[probeFailed]")), f"  fix: {in_the_way}")
-            others = (each for each in told.causes if each.id != "probeFailed")
-            told = Explained(added, (*others, *causes_in("", added[-1:])))
+            added = (*(line for line in explained.lines if not line.endswith("[probeFailed]")), f"  fix: {in_the_way}")
+            others = (each for each in explained.causes if each.id != "probeFailed")
+            explained = Explained(added, (*others, *causes_in("", added[-1:])))
         printed = [line for pod in late for line in await self.there.printed(pod)]
         kind = Crashed if crashed or (late and all(map(is_crash_looping, late))) else NotReady
-        return kind("\n".join([head, *lines, *told.lines, *printed]), (*causes, *told.causes))
+        return kind("\n".join([head, *lines, *explained.lines, *printed]), (*causes, *explained.causes))
 
 
 def _is_done(pod: Object) -> bool:

@@ -17,7 +17,7 @@ from lastcall.records.record import Record
 from lastcall.records.text import printable
 
 _LESS = ("probeFailed", "crashLoop", "restartedPostStart")
-"""Causes of which an end that was seen tells more."""
+"""Causes of which the record of an end says more."""
 _OF_ENDS = {*RESTARTS, "outOfMemory", "childOutOfMemory", "killedByOther", "probeFailed", "commandNotStarted"} - {
     "restartedByRule"
 }
@@ -38,8 +38,8 @@ def explain(
     monotonic clock."""
     ending = _ending_of(pod, records, version, now_ns)
     ends = _ends(pod, ending, now_ns)
-    told = tuple(f"[{id_}]" for id_ in _LESS) if any(line.startswith("  fix: ") for line in ends) else ()
-    kept = [line for line in why if not ends or (line not in _GENERAL and not line.endswith(told))]
+    less_exact = tuple(f"[{id_}]" for id_ in _LESS) if any(line.startswith("  fix: ") for line in ends) else ()
+    kept = [line for line in why if not ends or (line not in _GENERAL and not line.endswith(less_exact))]
     lines = (*kept, *ends, *_stand_ins(ending))
     named = causes_in(f"{namespace_of(pod)}/{name_of(pod)}", lines, ending.findings, programs_of(pod, events))
     return Explained(lines, named)
@@ -111,8 +111,8 @@ def ends_of_all(records: Sequence[Record], version: str) -> list[NotWell]:
     return found
 
 
-def told_once(not_well: Iterable[NotWell]) -> list[tuple[str, NotWell]]:
-    """Return those of which something else is told, with the names of all Pods that are alike in it: replicas crash
+def group_alike(not_well: Iterable[NotWell]) -> list[tuple[str, NotWell]]:
+    """Return one of those whose lines are alike, with the names of all Pods of which they say that: replicas crash
     alike."""
     found: dict[str, list[NotWell]] = {}
     for each in not_well:

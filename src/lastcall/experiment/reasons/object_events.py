@@ -48,7 +48,7 @@ async def events_of(client: Client, obj: Object) -> list[Object]:
 
 
 async def events_around(client: Client, owner: Object) -> list[Object]:
-    """The Events about an owner and about what stands between it and its Pods, as far as they can be had."""
+    """Return the Events about an owner and about what is between it and its Pods, as far as they are available."""
     about = [owner]
     for resource in (REPLICASETS, JOBS):
         with suppress(StatusError, ConnectionLost):
@@ -105,12 +105,12 @@ async def why_late(
 
     lines: list[str] = []
     causes: list[UnreadyCause] = []
-    told: dict[tuple[str, ...], str] = {}
+    seen: dict[tuple[str, ...], str] = {}
     for pod in pods:
         events = await last_events_of(client, clock, pod)
         head, *why = why_not_ready(pod, events)
         name = f"{namespace_of(pod)}/{name_of(pod)}"
-        same_as = told.setdefault(without_names(pod, why), name)
+        same_as = seen.setdefault(without_names(pod, why), name)
         if same_as != name:
             lines.append(f"{head}, as {same_as}")
             continue

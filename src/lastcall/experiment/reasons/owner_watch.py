@@ -1,4 +1,4 @@
-"""Follows the owners of Pods that a run applied, and tells whose a Pod is."""
+"""Follow the owners of Pods that a run applied, and return whose a Pod is."""
 
 import asyncio
 from collections.abc import Sequence
@@ -103,7 +103,7 @@ class OwnerFollower:
                 obj = await self.client.get(resource, reference["name"], namespace_of(obj))
             except StatusError as error:
                 if is_not_found(error):
-                    return ""  # it may be seen again, by somebody who is still there
+                    return ""  # it may be seen again, by a watch that is still there
                 raise
             if uid_of(obj) != uid:
                 break

@@ -145,7 +145,7 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
     phase = status.get("phase") or "Pending"
     reason = f" ({status['reason']}: {status.get('message', '')})" if status.get("reason") else ""
     lines = [f"{namespace_of(pod)}/{name_of(pod)} is not Ready: phase {phase}{reason}"]
-    told: set[str] = set()
+    seen: set[str] = set()
     fixes: dict[str, None] = {}
     for condition in status.get("conditions") or []:
         why = ": ".join(
@@ -155,8 +155,8 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
             continue
         fixes.update(dict.fromkeys(fixes_for(str(condition.get("reason")), str(condition.get("message")))))
         # ContainersReady mostly repeats what Ready says.
-        if why and why not in told:
-            told.add(why)
+        if why and why not in seen:
+            seen.add(why)
             lines.append(f"  condition {condition.get('type')} is False: {why}")
     messages: dict[str, list[str]] = {}
     waiting = list(_waiting(pod))
@@ -173,7 +173,7 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
     warnings = _newest_warnings(events)
     lines += [f"  Event {_event(event)}" for event in warnings if not _repeats(event, lines)]
     warnings = _last_of_each_probe(warnings)
-    # Whoever has crashed answers no readiness probe: that is not what to correct.
+    # A container that has crashed answers no readiness probe: that is not what to correct.
     crashed = any(_crashed(pod))
     causes = [each for each in warnings if not (crashed and str(each.get("message")).startswith("Readiness probe"))]
     fixes.update(dict.fromkeys(_fixes_of(causes)))
@@ -214,11 +214,11 @@ def why_no_pods(
         fixes += fixes_of_webhook(str(event.get("message")), owner, webhooks)
     if "minReadySeconds" in lines[0]:
         fixes.append(fix_of("notAvailableYet", seconds=owner["spec"]["minReadySeconds"]))
-    return [*told_once(lines), *(f"  fix: {each}" for each in dict.fromkeys(fixes))]
+    return [*without_repeats(lines), *(f"  fix: {each}" for each in dict.fromkeys(fixes))]
 
 
 def without_names(pod: Object, why: Iterable[str]) -> tuple[str, ...]:
-    """What is said of a Pod without its name, uid and any number: what is alike is told of one of several Pods."""
+    """Return what is said of a Pod without its name, uid and any number: of Pods that are alike one is reported."""
     names = re.compile("|".join(map(re.escape, filter(None, (name_of(pod), uid_of(pod))))) or "$^")
     return tuple(re.sub(r"\d+", "#", names.sub("", line)) for line in why)
 
@@ -226,7 +226,7 @@ def without_names(pod: Object, why: Iterable[str]) -> tuple[str, ...]:
 _POD_NAME = re.compile(r'pods "[^"]*" (.*)', re.DOTALL)
 
 
-def told_once(lines: Iterable[str], known: Iterable[str] = ()) -> list[str]:
+def without_repeats(lines: Iterable[str], known: Iterable[str] = ()) -> list[str]:
     """Without those that say of another Pod, or by another condition or Event, what one before them says."""
 
     def gist(line: str) -> str:
@@ -270,7 +270,7 @@ def in_short(pod: Object, events: Sequence[Object] = ()) -> str:
         for each in reversed(conditions)
         if each.get("status") == "False" and each.get("reason")
     ]
-    # A container that runs and is not ready is told better by the Event of its probe.
+    # The Event of its probe says better why a running container is not ready.
     better = [each for each in wrong if not each.startswith("Running: ")]
     return f"{name_of(pod)} is {phase} and not Ready" + (f" ({(better or wrong)[0]})" if wrong else "")
 

@@ -1,6 +1,6 @@
-"""A load balancer outside of the cluster, as requests see it: the ready Pods of a Service, told late.
+"""Simulate a load balancer outside of the cluster: it hears late of the ready Pods of a Service.
 
-Ingress controllers and cloud load balancers with Pods for targets read EndpointSlices (or are told of them) and send to
+Ingress controllers and cloud load balancers with Pods for targets read EndpointSlices (or hear of them) and send to
 the Pods' addresses themselves: what kube-proxy does is not important for them.
 """
 
@@ -21,7 +21,7 @@ Address = tuple[str, int]
 
 @dataclass(slots=True)
 class Balancer:
-    """`run` tells `deliver` of the targets: at once at first, each change after its delay."""
+    """Call `deliver` from `run` with the targets: once at first, then for each change after its delay."""
 
     world: World
     client: Client

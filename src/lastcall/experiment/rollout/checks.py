@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lastcall.endings.render import Check, checks, plain_lines
-from lastcall.experiment.reasons.failures import told_once
+from lastcall.experiment.reasons.failures import group_alike
 from lastcall.experiment.rollout.pool import INCONCLUSIVE, LOSES, exit_status, pool, worst
 from lastcall.experiment.rollout.report import headline, tell_limits, tell_results, yaml_lines
 from lastcall.experiment.rollout.result import Result
@@ -40,12 +40,12 @@ def plain_text(results: Sequence[Result], thresholds: Thresholds = NO_LIMITS) ->
 
 def checks_of(results: Sequence[Result], thresholds: Thresholds = NO_LIMITS, error: str = "") -> list[Check]:
     """Return what decides the exit status, each a check: the requests, every other limit, containers that crashed."""
-    told: list[Check] = []
+    found: list[Check] = []
     if results:
-        told += _checks(results, thresholds)
+        found += _checks(results, thresholds)
     if error:
-        told.append(Check(SUITE, "experiment", "error", error, error, title=SUITE))
-    return told
+        found.append(Check(SUITE, "experiment", "error", error, error, title=SUITE))
+    return found
 
 
 def _checks(results: Sequence[Result], thresholds: Thresholds) -> Iterator[Check]:
@@ -72,7 +72,8 @@ def _checks(results: Sequence[Result], thresholds: Thresholds) -> Iterator[Check
 
 
 def _control(what: str, results: Sequence[Result]) -> Check:
-    """Runs that told nothing make the exit status that of an inconclusive one, whatever the others found."""
+    """Check whether every run was conclusive: one that was not makes
+    the exit status that of an inconclusive one, whatever the others found."""
     name = f"{what}: requests are answered before it"
     useless = [each for each in results if each.judgement.verdict == "inconclusive"]
     if not useless:
@@ -83,7 +84,7 @@ def _control(what: str, results: Sequence[Result]) -> Check:
 
 def _not_well(results: Sequence[Result]) -> Iterator[tuple[str, list[str]]]:
     """Pods of which a container crashed or was restarted, and what is wrong with them."""
-    for names, ended in told_once(each for result in results for each in result.not_well if each.failed):
+    for names, ended in group_alike(each for result in results for each in result.not_well if each.failed):
         yield names, [finding.text for finding in ended.findings if finding.severity == "problem"]
 
 

@@ -247,8 +247,8 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
             await self.cluster.drain_records(0.2)
 
     def _output(self) -> tuple[list[str], bool]:
-        """What the Pods printed, and whether that is all: a shim tells only so many lines a second, and a ring holds
-        only so many records for a reader that is late."""
+        """Return what the Pods printed, and whether that is all: a shim sends only so many lines a second, and a ring
+        holds only so many records for a reader that is late."""
         lines = [record.facts_as(kinds.OUTPUT) for record in self.records if record.kind == kinds.OUTPUT]
         whole = not self.cluster.records_overwritten and not any(line.get("dropped") for line in lines)
         return [str(line.get("text")) for line in lines], whole

@@ -1,6 +1,6 @@
-"""`lastcall rollout --find-safe`: the largest endpoint lag without a loss, the smallest sleep for a given one.
+"""Run `lastcall rollout --find-safe`: find the largest endpoint lag without a loss, the smallest sleep for a given one.
 
-One run on the kernel tells how the Pods end, and what becomes of each kind of load meanwhile; a second one where no
+One run on the kernel measures how the Pods end, and what becomes of each kind of load meanwhile; a second one where no
 request was under way when a Pod stopped. From that the edge is predicted for each kind (`predict.py`), evidence
 `predicted`. Last, runs on the kernel with all kinds, below and above the edge, confirm or move it.
 """

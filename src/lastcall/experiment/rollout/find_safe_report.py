@@ -1,4 +1,4 @@
-"""How `rollout --find-safe` is told: sentences, text and JSON (`findSafe` in `lastcall/rollout/v1`)."""
+"""Report `rollout --find-safe`: sentences, text and JSON (`findSafe` in `lastcall/rollout/v1`)."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -161,7 +161,7 @@ def tell_text(console: "Console", found: Found) -> None:
     def line(text: str, indent: int = 2) -> None:
         console.print(Padding(Text(text), (0, 0, 0, indent)))
 
-    def told(edge: Edge, prediction: str) -> None:
+    def edge_lines(edge: Edge, prediction: str) -> None:
         line(f"predicted {edge.prediction.how}: {prediction}")
         for kind in found.kinds:
             if edge is found.lag:
@@ -176,11 +176,11 @@ def tell_text(console: "Console", found: Found) -> None:
     console.print()
     console.print(Text(head, style="bold"))
     if found.lag is not None and found.end is not None:
-        told(found.lag, tell_prediction(found.lag.predicted, found.end))
+        edge_lines(found.lag, tell_prediction(found.lag.predicted, found.end))
     if found.sleep is not None and found.end is not None:
         console.print(Text(f"the smallest preStop sleep at {found.given:g} s", style="bold"))
         best = found.sleep.predicted
-        told(found.sleep, "no sleep is long enough" if best is None else f"{best:g} s")
+        edge_lines(found.sleep, "no sleep is long enough" if best is None else f"{best:g} s")
         drained = "no longer than it drained before it was killed" if found.end.killed else "as long as it was seen to"
         line(f"the grace period is predicted: the sleep, and a drain {drained}, or until its last answer")
     console.print()

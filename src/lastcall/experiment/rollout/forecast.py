@@ -38,18 +38,18 @@ def main(fd: int) -> None:
     sock = socket.socket(fileno=fd)
     lines = _Lines(sock)
     forecasts: _Forecasts | None = None
-    while (told := lines.last()) is not None:
-        if "setup" in told:
-            forecasts = _Forecasts(told["setup"], lambda answer: sock.sendall(wire.encode(answer) + b"\n"))
+    while (message := lines.last()) is not None:
+        if "setup" in message:
+            forecasts = _Forecasts(message["setup"], lambda answer: sock.sendall(wire.encode(answer) + b"\n"))
         elif forecasts is not None:
             try:
-                forecasts.answer(told, lines.check)
+                forecasts.answer(message, lines.check)
             except _Newer:
                 continue
             except Exception as error:
                 while isinstance(error, ExceptionGroup):
                     error = error.exceptions[0]
-                answer = {"number": told["number"], "error": f"{type(error).__name__}: {error}", "done": True}
+                answer = {"number": message["number"], "error": f"{type(error).__name__}: {error}", "done": True}
                 sock.sendall(wire.encode(answer) + b"\n")
 
 
@@ -67,11 +67,11 @@ class _Lines:
                 return None
         self.fill()
         *lines, rest = self._came.split(b"\n")
-        told = [wire.decode(line) for line in lines]
-        first = next((index for index, each in enumerate(told) if "setup" in each), None)
-        taken = len(told) if first is None else first + 1
+        messages = [wire.decode(line) for line in lines]
+        first = next((index for index, each in enumerate(messages) if "setup" in each), None)
+        taken = len(messages) if first is None else first + 1
         self._came = b"\n".join([*lines[taken:], rest])
-        return told[taken - 1]
+        return messages[taken - 1]
 
     def check(self) -> None:
         """Raises _Newer when something has come."""

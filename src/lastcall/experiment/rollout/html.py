@@ -60,9 +60,9 @@ def _limits(results: Sequence[Result], thresholds: Thresholds) -> list[str]:
     found = pool(last)
     lines = [each.sentence for each in check(thresholds, found)]
     if len(last) > 1:
-        told = f"{found.lost} of {found.total} requests lost, at most {percentage(found.upper_bound)} (95 %)"
+        summary = f"{found.lost} of {found.total} requests lost, at most {percentage(found.upper_bound)} (95 %)"
         left_out = f"; {found.inconclusive} inconclusive, not counted" if found.inconclusive else ""
-        lines.insert(0, f"{len(last)} runs together: {told}{left_out}")
+        lines.insert(0, f"{len(last)} runs together: {summary}{left_out}")
     return lines
 
 
@@ -86,7 +86,7 @@ def _report(result: Result) -> dict[str, Any]:
         "sentence": judgement.sentence,
         "about": about,
         "notes": [
-            *(note.told for note in result.notes),
+            *(note.line for note in result.notes),
             *tell_moves(found),
             *(f"Also, for {each.saves}: {each.sentence}" for each in advice),
         ],

@@ -1,4 +1,4 @@
-"""Lost requests in words: each in a sentence, and those that are alike told once."""
+"""Describe lost requests: each in a sentence, and those that are alike once."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -119,4 +119,4 @@ _STEPS = {
     kinds.FINAL_DELETE_SENT: "the final DELETE",
     kinds.OBJECT_REMOVED: "the removal of its object",
 }
-"""Kind of record → what a reader calls it; a kind that is not here is told by its name."""
+"""Kind of record → what a reader calls it; a kind that is not here is called by its name."""

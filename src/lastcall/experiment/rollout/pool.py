@@ -37,7 +37,7 @@ def exit_status(found: Pooled, thresholds: Thresholds) -> int:
 
 
 def worst(results: Sequence[Result]) -> Result:
-    """The run whose story is told: the one that lost the most, the first of several; useful ones before others."""
+    """Return the run whose story is reported: the one that lost the most, the first of several; useful ones first."""
     return max(results, key=lambda each: (each.judgement.verdict != "inconclusive", len(each.account.lost)))
 
 

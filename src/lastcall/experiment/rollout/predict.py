@@ -179,5 +179,5 @@ def with_lag(plan: PropagationPlan, hop: str, seconds: float) -> PropagationPlan
     others = ("watch", "kernel") if hop == "balancer" else ("balancer",)
     kept = {name: each for name, each in plan.delays.items() if name not in others}
     delays = {**kept, hop: parse_delay(text)}
-    told = ",".join(f"{name}={delay.text}" for name, delay in delays.items())
-    return PropagationPlan(text if told == f"watch={text}" else told, delays, nodes)
+    hops = ",".join(f"{name}={delay.text}" for name, delay in delays.items())
+    return PropagationPlan(text if hops == f"watch={text}" else hops, delays, nodes)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lastcall.kube.cluster import Running
 
 _LATE_SECONDS = 1.0
-"""What the node tells may arrive so much after the client's own outcome."""
+"""The node's report may arrive so much after the client's own outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class _Carried:
 
 @dataclass(slots=True)
 class Carried:
-    """What the node told of the connections that it carried, by the client's port."""
+    """Collect what the node reported of the connections that it carried, by the client's port."""
 
     clock: Clock
     _by_port: dict[int, list[_Carried]] = field(default_factory=dict)
 
-    def told(self, carried: "CarriedConnection") -> None:
+    def add(self, carried: "CarriedConnection") -> None:
         found = _Carried(monotonic(self.clock), carried.endpoint, carried.failed)
         self._by_port.setdefault(carried.port, []).append(found)
 
@@ -56,9 +56,9 @@ class Carried:
 async def published(
     cluster: "Running", world: World, service: Object, port: Object
 ) -> AsyncIterator[tuple[tuple[str, int], Carried]]:
-    """The address on the loopback, and what is told of its connections."""
+    """Yield the address on the loopback, and what the node reports of its connections."""
     carried = Carried(world.clock)
-    cluster.on_carried(carried.told)
+    cluster.on_carried(carried.add)
     wanted = PublishedPort(LOOPBACK, 0, "svc", namespace_of(service), name_of(service), str(port["port"]))
     ports = PublishedPorts((wanted,), node_ports=False, node_ip="", world=world)
     ports.listen()

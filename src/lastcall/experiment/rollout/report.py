@@ -1,4 +1,4 @@
-"""How a rollout's experiment is told: text and JSON (`lastcall/rollout/v1`)."""
+"""Report a rollout's experiment as text and JSON (`lastcall/rollout/v1`)."""
 
 # check: long functions experiment_json because it waits for the one JSON shape of all commands
 
@@ -13,7 +13,7 @@ from lastcall._version import __version__
 from lastcall.endings.render import BREAK, Text, ending_json, envelope, print_endings
 from lastcall.errors import causes_of
 from lastcall.experiment.not_simulated import OF_THE_RUN, Note
-from lastcall.experiment.reasons.failures import told_once
+from lastcall.experiment.reasons.failures import group_alike
 from lastcall.experiment.rollout.lost import alike, tell_lost
 from lastcall.experiment.rollout.old_pods import HEAD, killed_sentence, old_pod_rows, worst_first
 from lastcall.experiment.rollout.pool import latency_json, pool, pooled_json, worst
@@ -131,7 +131,7 @@ def stream_hint(results: Sequence[Result]) -> str:
 
 
 def _is_left_by_client(outcome: Outcome, lives: Sequence[PodLife]) -> bool:
-    """Whether a Pod was told to stop while it held this stream, and the client ended it before the Pod could."""
+    """Return whether a Pod was asked to stop while it held this stream, and the client ended it before the Pod."""
     if outcome.kind not in LONG_LIVED or outcome.lost or outcome.moved:
         return False
     terms = [each.term for each in lives if each.ip == outcome.served_by and each.term is not None]
@@ -162,11 +162,11 @@ def _tell_runs(console: "Console", results: Sequence[Result]) -> None:
         p99 = ", ".join(f"{kind} {format_seconds(took.p99)}" for kind, took in during.items())
         table.add_row(str(each.run), str(len(each.account.lost)), str(each.account.total), p99, each.judgement.verdict)
     console.print(table)
-    told = (
+    summary = (
         f"  all together: {found.lost} of {found.total} requests lost, at most {percentage(found.upper_bound)} (95 %)"
     )
     left_out = f"; {found.inconclusive} inconclusive, not counted" if found.inconclusive else ""
-    console.print(Text(f"{told}{left_out}"))
+    console.print(Text(f"{summary}{left_out}"))
     if len(results) > found.inconclusive:
         console.print(Text(f"  the story of run {worst(results).run}, which lost the most:", style="dim"))
 
@@ -184,7 +184,7 @@ def tell_text(console: "Console", result: Result) -> None:  # noqa: C901, PLR091
         console.print(f"  {found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s")
     console.print(f"  control period: {found.control_lost} of {found.control_total} lost")
     for note in result.notes:
-        _print_wrapped(console, Text(f"  {note.told}", style="yellow"))
+        _print_wrapped(console, Text(f"  {note.line}", style="yellow"))
     for line in tell_moves(found):
         _print_wrapped(console, Text(f"  {line}"))
     for line in _books(found):
@@ -237,7 +237,7 @@ def _tell_verdict(console: "Console", result: Result) -> None:
     console.print(Text(f"{result.judgement.verdict}: ", style=f"bold {style}") + Text(result.judgement.sentence))
     if killed := killed_sentence(result.lives):
         console.print(Text("not well: ", style="bold red") + Text(killed))
-    for names, ended in told_once(each for each in result.not_well if each.failed):
+    for names, ended in group_alike(each for each in result.not_well if each.failed):
         for finding in (each for each in ended.findings if each.severity == "problem"):
             console.print(Text("not well: ", style="bold red") + Text(f"{names}: {finding.text}"))
 

@@ -187,7 +187,7 @@ def _why_not(service: Object, workload: Object) -> str:
         return f"Service {name_of(service)} selects nothing (it has no spec.selector)"
     if selects(service, workload):
         return ""
-    return f"Service {name_of(service)} selects {_told(selector)}"
+    return f"Service {name_of(service)} selects {_selector_text(selector)}"
 
 
 def _none_selects(manifests: Sequence[Manifest], workload: Manifest) -> str:
@@ -202,10 +202,10 @@ def _none_selects(manifests: Sequence[Manifest], workload: Manifest) -> str:
         )
     why = "; ".join(_why_not(each, workload.obj) for each in services)
     return (
-        f"no Service selects the Pods of {what}: {why}, and its Pods have {_told(labels)}\n"
+        f"no Service selects the Pods of {what}: {why}, and its Pods have {_selector_text(labels)}\n"
         f"fix: correct spec.selector of the Service, or the labels in spec.template.metadata of {what}"
     )
 
 
-def _told(labels: dict[str, str]) -> str:
+def _selector_text(labels: dict[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in labels.items()) or "no labels"

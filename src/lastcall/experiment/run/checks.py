@@ -12,10 +12,10 @@ BAD = frozenset({"killed", "crashed", "restarted", "hookFailed", "unknown"})
 
 def checks_of(endings: Sequence[Ending], error: str = "") -> list[Check]:
     """Return a check for each Pod, failed for one that did not end gracefully; one more for what cut the run short."""
-    told = [_check(each) for each in endings]
+    found = [_check(each) for each in endings]
     if error:
-        told.append(Check("lastcall run", "run", "error", error, error, title="lastcall run"))
-    return told
+        found.append(Check("lastcall run", "run", "error", error, error, title="lastcall run"))
+    return found
 
 
 def _check(ending: Ending) -> Check:
@@ -58,9 +58,9 @@ def summary_of(endings: Sequence[Ending], *, kubernetes_version: str, error: str
     if rows:
         parts.append(checks.table(("Pod", f"Kubernetes {kubernetes_version}", "grace period", "DELETE to gone"), rows))
     for each in bad:
-        told = [verdict(each), *filter(None, [why(each)]), *_advice(each)]
+        items = [verdict(each), *filter(None, [why(each)]), *_advice(each)]
         name = checks.plain(_name(each))
-        parts.append(f"**{name} {outcome_words(each)}**\n\n" + "".join(f"- {checks.plain(one)}\n" for one in told))
+        parts.append(f"**{name} {outcome_words(each)}**\n\n" + "".join(f"- {checks.plain(one)}\n" for one in items))
     parts += [
         checks.folded(f"The story of {each.pod.name}", checks.block(plain_text([each], WIDTH)))
         for each in (*bad, *(each for each in endings if each not in bad))

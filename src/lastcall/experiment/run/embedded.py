@@ -70,8 +70,8 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
         version = (await self.client.list(PODS)).resource_version
         manifests = [replace(m, obj=with_grace(m.resource, m.obj, now.options.grace)) for m in now.manifests]
         applied, notes = await self._apply(now, manifests)
-        told = [each.told for each in (*of_dropped(manifests, now.options.gates), *of_manifests(manifests))]
-        for note in [*notes, *told]:
+        lines = [each.line for each in (*of_dropped(manifests, now.options.gates), *of_manifests(manifests))]
+        for note in [*notes, *lines]:
             now.note(note)
         return applied, version
 
@@ -133,8 +133,8 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
 
     def stories(self, now: Run) -> list[Ending]:
         pods = [pod_facts(pod.obj) for pod in now.chosen()]
-        told = [each for each in self.records if now.requests is None or not is_of_a_request(each)]
-        return build_endings(told, pods, kubernetes_version=now.options.kubernetes_version)
+        records = [each for each in self.records if now.requests is None or not is_of_a_request(each)]
+        return build_endings(records, pods, kubernetes_version=now.options.kubernetes_version)
 
 
 def _still_there(now: Run, limit: float) -> list[str]:

@@ -70,7 +70,7 @@ API: tuple[Rule, ...] = (
         "fieldDropped",
         "warning",
         "dependsOnCluster",
-        "The API server leaves the field out: its feature gate is off unless somebody switched it on.",
+        "The API server leaves the field out: its feature gate is off unless it was switched on.",
         "kubectl apply succeeds, the field is not in the stored object, and nothing acts on it.",
         "pkg/api/pod/util.go:DropDisabledPodFields, pkg/features/kube_features.go",
         "Switch the feature gate on in the API server and the kubelets, or do without the field.",

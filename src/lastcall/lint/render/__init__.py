@@ -1,4 +1,4 @@
-"""How findings are told: text, JSON, SARIF, GitHub annotations, JUnit. Pure."""
+"""Render findings: text, JSON, SARIF, GitHub annotations, JUnit. Pure."""
 
 import lazy_loader
 

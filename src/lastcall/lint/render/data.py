@@ -6,7 +6,7 @@ from urllib.parse import quote
 from lastcall.endings.render import Check, Level, checks
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import Severity
-from lastcall.lint.located import Located, Spot, Told
+from lastcall.lint.located import LintResult, Located, Spot
 from lastcall.lint.render.text import CERTAINTY, shown_op
 from lastcall.lint.subject import Op, Subject
 from lastcall.manifests import Path, shown_path
@@ -62,25 +62,25 @@ def _finding(located: Located) -> dict[str, Any]:
     }
 
 
-def as_json(told: Told) -> dict[str, Any]:
+def as_json(result: LintResult) -> dict[str, Any]:
     """docs/lint-v1.schema.json describes it."""
     # late: only with --output json
     from lastcall.endings.render import envelope
 
     return {
         **envelope(SCHEMA),
-        "lastcallVersion": told.version,
-        "exitStatus": told.exit_status,
-        "files": list(told.files),
-        "objects": told.objects,
+        "lastcallVersion": result.version,
+        "exitStatus": result.exit_status,
+        "files": list(result.files),
+        "objects": result.objects,
         "summary": {
-            "error": told.number_of("error"),
-            "warning": told.number_of("warning"),
-            "info": told.number_of("info"),
-            "suppressed": len(told.findings) - len(told.open),
+            "error": result.number_of("error"),
+            "warning": result.number_of("warning"),
+            "info": result.number_of("info"),
+            "suppressed": len(result.findings) - len(result.open),
         },
-        "findings": [_finding(each) for each in told.findings],
-        "fixed": [_finding(each) for each in told.fixed],
+        "findings": [_finding(each) for each in result.findings],
+        "fixed": [_finding(each) for each in result.fixed],
         "notHere": [
             {
                 "kind": each.kind,
@@ -89,10 +89,10 @@ def as_json(told: Told) -> dict[str, Any]:
                 "for": _object(each.subject),
                 **_spot(spot),
             }
-            for each, spot in told.not_here
+            for each, spot in result.not_here
         ],
         "notChecked": [
-            {"object": _object(each.subject), "why": each.why, **_spot(spot)} for each, spot in told.not_checked
+            {"object": _object(each.subject), "why": each.why, **_spot(spot)} for each, spot in result.not_checked
         ],
     }
 
@@ -102,10 +102,10 @@ def as_json(told: Told) -> dict[str, Any]:
 _LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def as_sarif(told: Told) -> dict[str, Any]:
+def as_sarif(result: LintResult) -> dict[str, Any]:
     """One run. Files are relative to where lastcall was started; stdin and kustomizations are not files: their names
     stand as logical locations."""
-    used = list(dict.fromkeys(each.finding.rule for each in told.findings))
+    used = list(dict.fromkeys(each.finding.rule for each in result.findings))
     return {
         "$schema": SARIF_SCHEMA,
         "version": "2.1.0",
@@ -114,12 +114,12 @@ def as_sarif(told: Told) -> dict[str, Any]:
                 "tool": {
                     "driver": {
                         "name": "lastcall lint",
-                        "version": told.version,
+                        "version": result.version,
                         "rules": [_sarif_rule(id_) for id_ in used],
                     }
                 },
                 "columnKind": "unicodeCodePoints",
-                "results": [_result(each, used.index(each.finding.rule)) for each in told.findings],
+                "results": [_result(each, used.index(each.finding.rule)) for each in result.findings],
             }
         ],
     }
@@ -186,9 +186,9 @@ def _uri(file: str) -> str:
 _COMMANDS: dict[Severity, Level] = {"error": "error", "warning": "warning", "info": "notice"}
 
 
-def as_github(told: Told) -> str:
+def as_github(result: LintResult) -> str:
     """Workflow commands, which GitHub Actions shows beside the lines of a pull request."""
-    return checks.as_github(map(_annotation, told.open))
+    return checks.as_github(map(_annotation, result.open))
 
 
 def _annotation(each: Located) -> Check:
@@ -203,9 +203,9 @@ def _annotation(each: Located) -> Check:
     )
 
 
-def as_junit(told: Told) -> str:
+def as_junit(result: LintResult) -> str:
     """A test suite: a case for each object's findings, failed for errors and warnings; notes are system-out."""
-    return checks.as_junit("lastcall lint", [_case(each) for each in told.findings])
+    return checks.as_junit("lastcall lint", [_case(each) for each in result.findings])
 
 
 def _case(each: Located) -> Check:

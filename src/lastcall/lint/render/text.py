@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import Certainty, Severity
-from lastcall.lint.located import Located, Spot, Told
+from lastcall.lint.located import LintResult, Located, Spot
 from lastcall.lint.subject import NotChecked, Op
 from lastcall.manifests import shown_path
 from lastcall.records.quoting import log_line, one_line, without_commands
@@ -20,7 +20,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
 Style = Callable[..., str]
 """`click.style`, or something that leaves the text as it is."""
 _Line = str | tuple[str, Severity, str]
-"""A line, or what stands before, in and after its coloured word."""
+"""A line, or the text before, in and after its coloured word."""
 
 
 _NOT_CHECKED = {
@@ -33,17 +33,17 @@ def plain(text: str, **style: object) -> str:
     return text
 
 
-def text(told: Told, style: Style = plain) -> str:
+def text(result: LintResult, style: Style = plain) -> str:
     """Return everything, with a summary at its end."""
-    lines: list[_Line] = [f"{_where(each)}: fixed: {each.finding.message}" for each in told.fixed]
-    for each in told.open:
+    lines: list[_Line] = [f"{_where(each)}: fixed: {each.finding.message}" for each in result.fixed]
+    for each in result.open:
         lines += _finding(each)
-    if told.not_here:
-        lines += ["Not in these files, and therefore not checked:", *_not_here(told), ""]
+    if result.not_here:
+        lines += ["Not in these files, and therefore not checked:", *_not_here(result), ""]
     for why, head in _NOT_CHECKED.items():
-        if listed := [_not_checked(each, spot) for each, spot in told.not_checked if each.why == why]:
+        if listed := [_not_checked(each, spot) for each, spot in result.not_checked if each.why == why]:
             lines += [head, *listed, ""]
-    return "".join(f"{_shown(line, style)}\n" for line in (*lines, _summary(told)))
+    return "".join(f"{_shown(line, style)}\n" for line in (*lines, _summary(result)))
 
 
 def _shown(line: _Line, style: Style) -> str:
@@ -80,8 +80,8 @@ def shown_op(op: Op) -> str:
     return f"{shown_path(op.path)}: {json.dumps(op.value, ensure_ascii=False)}"
 
 
-def _not_here(told: Told) -> Iterator[str]:
-    for each, spot in told.not_here:
+def _not_here(result: LintResult) -> Iterator[str]:
+    for each, spot in result.not_here:
         what = f"Pods with {each.name}" if each.kind == "Pod" else f"{each.kind} {each.name}"
         yield f"    {what} (namespace {each.namespace}), for {each.subject}, {spot.file}:{spot.line}{spot.of}"
 
@@ -90,16 +90,16 @@ def _not_checked(each: NotChecked, spot: Spot) -> str:
     return f"    {each.subject} ({each.subject.raw.get('apiVersion')}), {spot.file}:{spot.line}{spot.of}"
 
 
-def _summary(told: Told) -> str:
+def _summary(result: LintResult) -> str:
     counts = [
-        _count(told.number_of("error"), "error"),
-        _count(told.number_of("warning"), "warning"),
-        _count(told.number_of("info"), "note"),
+        _count(result.number_of("error"), "error"),
+        _count(result.number_of("warning"), "warning"),
+        _count(result.number_of("info"), "note"),
     ]
-    suppressed = len(told.findings) - len(told.open)
+    suppressed = len(result.findings) - len(result.open)
     said = ", ".join(each for each in counts if not each.startswith("0 ")) or "nothing found"
     more = f"; {suppressed} suppressed" if suppressed else ""
-    return f"{said} in {_count(told.objects, 'object')} of {_count(len(told.files), 'file')}{more}"
+    return f"{said} in {_count(result.objects, 'object')} of {_count(len(result.files), 'file')}{more}"
 
 
 def _count(number: int, what: str) -> str:

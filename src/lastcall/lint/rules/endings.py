@@ -1,4 +1,4 @@
-"""Hooks, grace periods, stop signals: what happens to containers when their Pod is told to end."""
+"""Check hooks, grace periods and stop signals: what happens to containers when their Pod ends."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -73,7 +73,7 @@ def _finalizers(workload: Workload) -> Iterator[Finding]:
 
 
 def hook_seconds(container: Container) -> float | None:
-    """How long the preStop hook lasts at least; None where nothing tells."""
+    """Return how long the preStop hook lasts at least; None if that is unknown."""
     hook = (container.spec.get("lifecycle") or {}).get("preStop") or {}
     if hook.get("sleep"):
         return float(hook["sleep"].get("seconds") or 0)

@@ -30,7 +30,7 @@ def _sidecars(workload: Workload) -> Iterator[Finding]:
         image = str(container.spec.get("image"))
         if not certain and not images.runs_for_ever(image, own_command=bool(argv)):
             continue
-        why = "its command goes on forever" if certain else f"images such as {image} run until they are told to end"
+        why = "its command goes on forever" if certain else f"images such as {image} run until they are stopped"
         text = f"{container.name} never ends by itself ({why}): {workload} never completes."
         raw = {key: value for key, value in _raw(workload, container.path).items() if key != "restartPolicy"}
         sidecar = {**raw, "restartPolicy": "Always"}

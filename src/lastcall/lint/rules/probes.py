@@ -11,7 +11,7 @@ KINDS = ("startupProbe", "livenessProbe", "readinessProbe")
 LEAST_START = 15
 """Seconds until the first restart that any application should have to start in."""
 LEAST_STARTUP = 10
-"""As much of a startupProbe, which somebody wrote for this application."""
+"""As much of a startupProbe, which a user wrote for this application."""
 
 
 def findings(app: Application) -> Iterator[Finding]:

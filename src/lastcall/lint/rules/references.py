@@ -80,7 +80,7 @@ def _keys(workload: Workload, reference: Reference, target: Subject) -> Iterator
     fields = ("data", "binaryData") if reference.kind == "ConfigMap" else ("data", "stringData")
     there = [str(key) for field in fields for key in target.raw.get(field) or ()]
     if not there and reference.kind == "Secret":
-        return  # filled in by somebody else
+        return  # filled in by another component
     for key, path in reference.keys:
         if key not in there:
             best = closest(key, there)

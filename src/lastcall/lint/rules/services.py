@@ -133,7 +133,7 @@ def _ports(app: Application, service: Subject) -> Iterator[Finding]:
     for index, port in enumerate(service.spec.get("ports") or ()):
         target = port.get("targetPort") or port.get("port")
         if target is None:
-            continue  # told as an invalid value
+            continue  # reported as an invalid value
         protocol = port.get("protocol") or "TCP"
         path: Path = ("spec", "ports", index)
         said: Path = (*path, "targetPort") if service.has((*path, "targetPort")) else path

@@ -188,8 +188,8 @@ def _takes(owner: Workload, other: Workload) -> bool:
     if "matchLabels" not in selector and "matchExpressions" not in selector:
         selector = {"matchLabels": selector}  # a ReplicationController's
     if not any(selector.values()):
-        return False  # told as an invalid value
+        return False  # reported as an invalid value
     try:
         return selector_of_expressions(selector).matches(other.labels)
     except ValueError:
-        return False  # told as an invalid value
+        return False  # reported as an invalid value

@@ -75,7 +75,7 @@ def _wants(app: Application, webhook: Object, workload: Workload) -> bool:
         objects = selector_of_expressions(webhook.get("objectSelector") or {})
         namespaces = selector_of_expressions(webhook.get("namespaceSelector") or {})
     except ValueError:
-        return False  # told as an invalid value
+        return False  # reported as an invalid value
     labels = _labels_of_namespace(app, namespace)
     if labels is None and _asks_for_more(webhook.get("namespaceSelector") or {}):
         return False

@@ -30,7 +30,7 @@ class PodCreated(TypedDict):
 
 
 class EphemeralContainersAdded(TypedDict):
-    """Somebody adds ephemeral containers (`kubectl debug`)."""
+    """A client adds ephemeral containers (`kubectl debug`)."""
 
     containers: list[EphemeralContainer]
     user: str
@@ -132,7 +132,7 @@ class ObjectRemoved(TypedDict):
 
 
 class OwnerDeleted(Audited):
-    """Somebody deletes an owner of Pods, or a namespace. The record is of no Pod."""
+    """A client deletes an owner of Pods, or a namespace. The record is of no Pod."""
 
     ofKind: str
     namespace: str
@@ -151,7 +151,7 @@ def owner_deleted(facts: OwnerDeleted) -> Words:
 
 
 class OwnerWritten(OwnerDeleted, SpecChange):
-    """Somebody creates an owner of Pods or changes its spec. The record is of no Pod."""
+    """A client creates an owner of Pods or changes its spec. The record is of no Pod."""
 
 
 def owner_written(facts: OwnerWritten) -> Words:

@@ -35,7 +35,7 @@ class PodGoneSeen(TypedDict):
 
 
 class NotShown(TypedDict):
-    """Something of this Pod's end cannot be known from where it was followed. The story says it as it stands."""
+    """Something of this Pod's end cannot be known from where it was followed. The story quotes it."""
 
     text: Annotated[str, "one sentence"]
     why: Annotated[

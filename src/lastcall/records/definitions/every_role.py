@@ -14,7 +14,7 @@ class FaultCaught(TypedDict):
     component: str
     key: str
     error: Annotated[str, "its text in one line"]
-    times: Annotated[int, "since it was told last"]
+    times: Annotated[int, "since it was reported last"]
     count: Annotated[int, "since the role's start"]
 
 

@@ -82,7 +82,7 @@ def pre_stop_started(facts: PreStopStarted) -> Words:
 
 
 class PreStopFinished(TypedDict):
-    """The preStop hook is over, or has outlived its budget: then it goes on, and its end is told `late`."""
+    """The preStop hook is over, or has outlived its budget: then it goes on, and its end is recorded with `late`."""
 
     handler: Annotated[str, "exec, httpGet, sleep or tcpSocket"]
     outcome: NotRequired[Literal["succeeded", "failed", "outlived"]]

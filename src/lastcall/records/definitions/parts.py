@@ -1,4 +1,4 @@
-"""What several kinds of records have in common: units, and what stands in their lists."""
+"""Define what several kinds of records have in common: units, and the items of their lists."""
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
@@ -137,7 +137,7 @@ class OwnerOfDecision(TypedDict, total=False):
 
 
 class Audited(TypedDict, total=False):
-    """Part of what is told of requests: what an audit log has of it."""
+    """Part of the facts of requests: what an audit log has of it."""
 
     auditId: Annotated[str, "of its events in the audit log"]
     sourceIPs: Annotated[list[str], "from where it came; all but the last are what proxies and headers claim"]
@@ -207,7 +207,7 @@ class SpecChange(_Sizes):
 
 
 class InSlice(TypedDict):
-    """Part of what is told of EndpointSlices."""
+    """Part of the facts of EndpointSlices."""
 
     service: str
     slice: str

@@ -126,7 +126,7 @@ class ProcessExited(TypedDict):
     endedTogether: NotRequired[Annotated[bool | None, "the kernel ended all of it at once; null: it does not say"]]
     notExecuted: NotRequired[Annotated[NotExecuted, "the kernel refused to execute the program: what its file is"]]
     podListeners: NotRequired[Annotated[list[PodListener], "of a crash: who listened in its Pod right after it"]]
-    unexplained: NotRequired[Annotated[bool, "whether anything had told it to stop is not known"]]
+    unexplained: NotRequired[Annotated[bool, "whether it had been asked to stop is not known"]]
     finishedAt: NotRequired[
         Annotated[str, "of the Pod's status, by the node's clock: the end was concluded from it, without a pid"]
     ]

@@ -1,7 +1,7 @@
 """`python3 -m lastcall.trace.agent`: on a node, in a Pod with `hostPID`.
 
 The node's /sys/fs/cgroup is at /host/cgroup.
-Lines of JSON: what it is told on stdin (`requests`), what it saw on stdout.
+Lines of JSON: requests on stdin (`requests`), what it saw on stdout.
 """
 
 # check: reaches inside because the node agent reads /proc as the shim does
@@ -26,7 +26,7 @@ _CAP_SYS_PTRACE = 19
 
 
 def main() -> None:
-    """Until it is told to end, or nobody says anything any more."""
+    """Run until a request ends it, or no more requests come."""
     parser = argparse.ArgumentParser(prog="lastcall.trace.agent", description="Report what this node sees of Pods.")
     parser.add_argument("--node", default=os.environ.get("NODE_NAME", os.uname().nodename), help="this node's name")
     parser.add_argument("--cgroup", default="/host/cgroup", help="where the node's /sys/fs/cgroup is")

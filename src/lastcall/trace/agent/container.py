@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lastcall.world.clock import Clock
 
 _STOP = int(signal.SIGTERM)
-_MOST_TOLD = 16
+_MOST_PROCESSES = 16
 """Processes in one record, and pidfds held for one container."""
 _REAPED = (0.002, 0.005, 0.02, 0.05, 0.2, 0.5, 1.0)
 """Seconds between looks at whether a process that has ended was reaped."""
@@ -125,7 +125,7 @@ class Container:
         others = {pid: each for pid, each in described.items() if each is not None}
         for pid, each in others.items():
             is_exec = each["parent"] not in inside and pid not in self._execs and each["state"] not in DEAD
-            if is_exec and len(self._execs) < _MOST_TOLD and not is_runtime(each["name"]):
+            if is_exec and len(self._execs) < _MOST_PROCESSES and not is_runtime(each["name"]):
                 self._exec_began(pid)
         if procfs.exiting(self.pid):
             return  # who is not there any more may have ended with it
@@ -187,7 +187,7 @@ class Container:
         self._when_reaped(fd, tell)
 
     def _when_reaped(self, fd: int, tell: Callable[[int | None, str | None], None], tries: int = 0) -> None:
-        """The kernel tells how a process ended once its parent has asked (kernel/exit.c:release_task, pidfs_exit)."""
+        """Read how a process ended: known once its parent has asked (kernel/exit.c:release_task, pidfs_exit)."""
         status = procfs.wait_status(fd)
         if status is not None or tries == len(_REAPED):
             tell(*how_it_ended(status))
@@ -215,7 +215,7 @@ class Container:
 
 
 def is_runtime(name: str) -> bool:
-    """Whether a process is still the runtime's, on its way to be what it was told to start: runc's `runc:[2:INIT]`,
+    """Return whether a process is still the runtime's, on its way to be what it has to start: runc's `runc:[2:INIT]`,
     crun's own name."""
     return name.startswith("runc") or name == "crun"
 

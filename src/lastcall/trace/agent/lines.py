@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lastcall.world.clock import Clock
 
 MOST_KEPT = 4096
-"""Lines for a client that comes back; what fell out before is told as a number."""
+"""Keep lines for a client that reconnects; of what fell out before it gets the number."""
 
 
 class Lines:

@@ -1,4 +1,4 @@
-"""The agent's loop: what it is told on stdin, when it looks, and when it ends."""
+"""Run the agent's loop: read requests on stdin, decide when to look, and end."""
 
 # check: reaches inside because the node agent turns the loop of the shim
 
@@ -65,7 +65,7 @@ class NodeAgent:
         while not self.done:
             self._loop.run_once()
 
-    # -- what it is told ---------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------------------------
 
     def _read(self, stdin: int) -> None:
         try:
@@ -104,7 +104,7 @@ class NodeAgent:
                 node=self._node,
                 cgroups=self._groups.version if self._groups.usable else None,
                 traces=self._traces,
-                exit_codes=_tells_exit_codes(),
+                exit_codes=_has_exit_codes(),
                 rules=self._rules is not None,
             )
             self._lines.go_on(request.number)
@@ -185,8 +185,8 @@ class NodeAgent:
             self._look(uid)
 
 
-def _tells_exit_codes() -> bool:
-    """Whether this kernel tells how a process ended that is not our child: since Linux 6.15."""
+def _has_exit_codes() -> bool:
+    """Return whether this kernel says how a process ended that is not our child: since Linux 6.15."""
     numbers = os.uname().release.split(".")
     try:
         return (int(numbers[0]), int(numbers[1].split("-")[0])) >= (6, 15)

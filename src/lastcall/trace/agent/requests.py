@@ -1,4 +1,4 @@
-"""What the agent is told, one JSON object a line. Pure.
+"""Read the agent's requests, one JSON object a line. Pure.
 
 `{"hello": 1, "after": 17}`   begin, or go on after the line with this number
 `{"ping": 5}`                 answered with the agent's clocks, for the offset between them and the client's

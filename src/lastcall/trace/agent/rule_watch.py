@@ -1,6 +1,6 @@
-"""When this node's rules cease to send new connections to a Pod that ends: told by the kernel, then looked up.
+"""Watch when this node's rules cease to send new connections to a Pod that ends: wait for the kernel, then look.
 
-The kernel tells every change of its rules (NFNLGRP_NFTABLES), so nothing is looked at while nothing changes, and
+The kernel announces every change of its rules (NFNLGRP_NFTABLES), so nothing is looked at while nothing changes, and
 nothing at all while no Pod ends. A look reads the rules once; however long that takes, the next one waits twenty times
 as long: at most a twentieth of a processor.
 """
@@ -91,24 +91,24 @@ class RuleWatch:
         self._events.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP if on else _DROP_MEMBERSHIP, _NFNLGRP_NFTABLES)
         self._listens = on
         if on:
-            self._loop.watch(self._events.fileno(), lambda events: self._told())
+            self._loop.watch(self._events.fileno(), lambda events: self._on_notification())
         else:
             self._loop.unwatch(self._events.fileno())
 
-    def _told(self) -> None:
+    def _on_notification(self) -> None:
         if self._drain():
             self._changed_at = self._clock.monotonic_ns()
             self._plan()
 
     def _drain(self) -> bool:
-        """Whether any change is told. What is not read in time the kernel drops, and says so."""
+        """Return whether any change is announced. What is not read in time the kernel drops, and says so."""
         changed = False
         for _ in range(4096):
             try:
                 data = self._events.recv(1 << 16)
             except BlockingIOError:
                 break
-            except OSError:  # ENOBUFS: more was told than was kept
+            except OSError:  # ENOBUFS: more was announced than was kept
                 changed = True
                 continue
             offset = 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_RULES = 200_000
-"""Rules and elements that are looked at; of more nothing is told."""
+"""Rules and elements that are looked at; any more are not looked at."""
 _LIST_ELEMENT = 1
 _VERDICT_REGISTER = 0
 _JUMPS = (-3, -4)  # NFT_JUMP, NFT_GOTO
@@ -28,7 +28,7 @@ _CHAIN_OF_ENDPOINT = re.compile(r"endpoint-[A-Z0-9]+-[^/]+/(?P<service>[^/]+)/")
 _COMMENT = re.compile(r"[a-z0-9.-]+/(?P<service>[a-z0-9.-]+)(?::.*)?", re.S)
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _RANGE_OFFSETS = {0: 8, 1: 4, 2: 4}
-"""Revision of the target DNAT → where the first address stands in its data."""
+"""Revision of the target DNAT → where the first address is in its data."""
 
 Chain = tuple[int, str, str]
 """(family, table, name)."""

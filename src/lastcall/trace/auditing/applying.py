@@ -1,4 +1,4 @@
-"""Records, told by an API that names no user, with the user of the audit log's request. Pure."""
+"""Add the user of an audit log's request to records from an API that names no user. Pure."""
 
 # check: pure
 
@@ -31,12 +31,12 @@ class AuditTrail:
 
     def deletion(self, pod: Object, accepted: Record) -> AuditedWrite | None:
         """Return the request that a Pod's DELETE came with."""
-        told = accepted.facts_as(kinds.DELETE_ACCEPTED)
-        stamp = stamp_ns(told["deletionTimestamp"])
+        facts = accepted.facts_as(kinds.DELETE_ACCEPTED)
+        stamp = stamp_ns(facts["deletionTimestamp"])
         if stamp is None:  # forced: its object shows no time
             between = self._around(accepted.wall_ns)
         else:
-            second = stamp - told["gracePeriodSeconds"] * SECOND
+            second = stamp - facts["gracePeriodSeconds"] * SECOND
             between = (second - SERVERS_APART_NS, second + SECOND + SERVERS_APART_NS)
         return self.index.deletion_of("pods", namespace_of(pod), name_of(pod), uid_of(pod), between, labels_of(pod))
 
@@ -48,10 +48,10 @@ class AuditTrail:
         """Yield a sentence for each write to an owner that may be of several users."""
         for record in records:
             if record.kind == kinds.OWNER_WRITTEN:
-                told = record.facts_as(kinds.OWNER_WRITTEN)
-                users = [each.user for each in self._writers(record, told)]
+                facts = record.facts_as(kinds.OWNER_WRITTEN)
+                users = [each.user for each in self._writers(record, facts)]
                 if len(users) > 1:
-                    names, owner = " or ".join(sorted(users)), f"{told['ofKind']} {told['name']}"
+                    names, owner = " or ".join(sorted(users)), f"{facts['ofKind']} {facts['name']}"
                     yield f"Who changed {owner} is not certain: by the audit log {names} did at that time."
 
     def _with_user(self, pod: Object, record: Record) -> Record:
@@ -62,18 +62,18 @@ class AuditTrail:
             writers = self._writers(record, record.facts_as(kinds.OWNER_WRITTEN))
             write = writers[0] if len(writers) == 1 else None
         elif record.kind == kinds.OWNER_DELETED:
-            told = record.facts_as(kinds.OWNER_DELETED)
+            facts = record.facts_as(kinds.OWNER_DELETED)
             around = self._around(record.wall_ns)
-            plural = _PLURALS.get(told["ofKind"], "")
-            write = self.index.deletion_of(plural, told["namespace"], told["name"], told["uid"], around)
+            plural = _PLURALS.get(facts["ofKind"], "")
+            write = self.index.deletion_of(plural, facts["namespace"], facts["name"], facts["uid"], around)
         if write is None:
             return record
         named = {"user": write.user, "userAgent": write.user_agent, **write.facts}
         return replace(record, facts={**record.facts, **named})
 
-    def _writers(self, record: Record, told: "OwnerWritten | OwnerDeleted") -> list[AuditedWrite]:
-        around, plural = self._around(record.wall_ns), _PLURALS.get(told["ofKind"], "")
-        return self.index.writers_of(plural, told["namespace"], told["name"], around, told["userAgent"])
+    def _writers(self, record: Record, facts: "OwnerWritten | OwnerDeleted") -> list[AuditedWrite]:
+        around, plural = self._around(record.wall_ns), _PLURALS.get(facts["ofKind"], "")
+        return self.index.writers_of(plural, facts["namespace"], facts["name"], around, facts["userAgent"])
 
     def _around(self, wall_ns: int) -> tuple[int, int]:
         """Return when, by the API server's clock, a write was accepted that came here at this time of ours."""

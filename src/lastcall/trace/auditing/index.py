@@ -1,7 +1,7 @@
 """The audited requests that are kept, and which of them a deletion or a write goes back to. No I/O, no clock.
 
 The API server stamps its audit events and the deletionTimestamp with the same clock: a DELETE is found by its object
-and its second. Of an owner's write the watch tells only when it came here.
+and its second. Of an owner's write the watch shows only when it came here.
 """
 
 # check: pure

@@ -93,9 +93,9 @@ class Metrics:
         for sample in samples:
             self._add(place, sample)
 
-    def deliveries(self, way: str, told: Callable[[], Delivered]) -> None:
+    def deliveries(self, way: str, counts: Callable[[], Delivered]) -> None:
         """Show the counts of one way of delivery (`otlp`, `events`)."""
-        self._deliveries.ways[way] = told
+        self._deliveries.ways[way] = counts
 
     def page(self, accept: str) -> tuple[bytes, str]:
         """(body, Content-Type) in the format that the scraper asks for; only OpenMetrics has exemplars."""
@@ -126,8 +126,8 @@ class Deliveries(Collector):
             "lastcall_exports", "Items exported, by exporter and result.", labels=("way", "result")
         )
         waiting = GaugeMetricFamily("lastcall_exports_waiting", "Items that wait to be exported.", labels=("way",))
-        for way, told in self.ways.items():
-            for result, count in told().items():
+        for way, counts in self.ways.items():
+            for result, count in counts().items():
                 if result == "waiting":
                     waiting.add_metric((way,), count)
                 else:
@@ -136,7 +136,7 @@ class Deliveries(Collector):
 
 
 class _Own(Collector):
-    """The watching's own health, asked for when somebody scrapes."""
+    """Collect the watching's own health at each scrape."""
 
     def __init__(self, health: Callable[[], Health], places: Places) -> None:
         self._health, self._places = health, places

@@ -62,7 +62,7 @@ class SpanSender:
         note: Callable[[str], None],
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`endpoint` is of `parse_endpoint`. `note` is told when sending begins to fail, and when it works again."""
+        """`endpoint` is of `parse_endpoint`. `note` hears when sending begins to fail, and when it works again."""
         values = os.environ if environment is None else environment
         self._world, self._endpoint, self._note = world, endpoint, note
         self._most_waiting = _number(values, "OTEL_BSP_MAX_QUEUE_SIZE", 2048, note)
@@ -151,7 +151,7 @@ class SpanSender:
                 return
             if not self._failing:
                 self._failing = True
-                why = self._answers.told or self._words.last or "no answer"
+                why = self._answers.problem or self._words.last or "no answer"
                 self._note(f"spans cannot be sent to {self._endpoint}: {why}; up to {self._most_waiting} wait")
             if attempt < MOST_TRIES - 1:
                 await self._nap(wait)
@@ -162,12 +162,12 @@ class SpanSender:
         """Try once. A try that hangs is left alone, and until it ends the others fail: there is one thread."""
         if self._export is not None and not self._export.done():
             return False
-        self._words.last = self._answers.told = ""
+        self._words.last = self._answers.problem = ""
         self._answers.rejected = 0
         self._export = _in_a_thread(lambda: self._exporter.export(batch))
         done, _ = await asyncio.wait([self._export], timeout=MOST_ANSWER_SECONDS)
         if not done:
-            self._answers.told = f"no whole answer within {MOST_ANSWER_SECONDS:g} s"
+            self._answers.problem = f"no whole answer within {MOST_ANSWER_SECONDS:g} s"
         return bool(done) and self._export.result() is SpanExportResult.SUCCESS
 
     async def _nap(self, seconds: float) -> None:
@@ -201,7 +201,7 @@ class _Answers:
     """What the receiver said of the last request, and how many spans it says it refused of those it took."""
 
     def __init__(self) -> None:
-        self.told = ""
+        self.problem = ""
         self.rejected = 0
 
     def session(self, loopback: bool) -> requests.Session:
@@ -215,18 +215,18 @@ class _Answers:
     def _look(self, response: requests.Response, **_: Any) -> None:
         if 300 <= response.status_code < 400:
             # The exporter takes this for a success.
-            self.told = f"it answers {response.status_code}, a redirect: use the URL that it redirects to"
-            raise requests.exceptions.TooManyRedirects(self.told)
+            self.problem = f"it answers {response.status_code}, a redirect: use the URL that it redirects to"
+            raise requests.exceptions.TooManyRedirects(self.problem)
         body = b""
         for chunk in response.iter_content(1 << 16):
             body += chunk
             if len(body) > MOST_ANSWER_BYTES:
                 response.close()
-                self.told = f"its answer has more than {MOST_ANSWER_BYTES >> 20} MiB"
-                raise requests.exceptions.ContentDecodingError(self.told)
+                self.problem = f"its answer has more than {MOST_ANSWER_BYTES >> 20} MiB"
+                raise requests.exceptions.ContentDecodingError(self.problem)
         response._content = body  # what `content` answers, which the exporter reads
         if response.status_code >= 400:
-            self.told = f"it answers {response.status_code} {response.reason or ''}".rstrip()
+            self.problem = f"it answers {response.status_code} {response.reason or ''}".rstrip()
             return
         with suppress(Exception):  # an answer without a protobuf refuses nothing
             self.rejected = ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans

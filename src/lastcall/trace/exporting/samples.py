@@ -19,7 +19,7 @@ Metric = Literal[
 
 Cause137 = Literal["oom", "liveness", "startup", "grace", "itself", "other"]
 """oom: the kernel, for lack of memory. liveness, startup: that probe failed, and the node ended it. grace: it still ran
-when its grace period was over. itself: it exited with 137, and no signal ended it. other: somebody else's SIGKILL, or
+when its grace period was over. itself: it exited with 137, and no signal ended it. other: another process's SIGKILL, or
 nobody knows whose."""
 
 MOST_EXEMPLAR = 128
@@ -122,7 +122,7 @@ def _stopped_serving(ending: Ending) -> float | None:
 
 
 def trace_id_of(ending: Ending) -> str:
-    """32 hexadecimal digits: the Pod's uid, so that a trace is found by it, and a story told twice is one trace."""
+    """Return 32 hexadecimal digits: the Pod's uid, by which a trace is found; a story exported twice is one trace."""
     bare = ending.pod.uid.replace("-", "").lower()
     if len(bare) == 32 and set(bare) <= set("0123456789abcdef") and bare.strip("0"):
         return bare

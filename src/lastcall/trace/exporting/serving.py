@@ -1,6 +1,6 @@
-"""`trace --serve`: follows until it is asked to end, and hands each story to every receiver.
+"""Serve `trace --serve`: follow until it is asked to end, and hand each story to every receiver.
 
-With a lease only its holder follows. Asked to end, it is no longer ready, tells what is finished, sends what waits,
+With a lease only its holder follows. Asked to end, it is no longer ready, reports what is finished, sends what waits,
 gives the lease back, and only then stops to answer scrapes.
 """
 
@@ -69,7 +69,7 @@ class Serving:
     ) -> None:
         """`follow` makes what follows once it is time to; `health` says how it is."""
         self._world, self._client, self._asked, self._follow, self._note = world, client, asked, follow, note
-        self._told = health
+        self._health = health
         self._elector: LeaderElector | None = None
         if asked.lease is not None:
             namespace, name = asked.lease
@@ -82,7 +82,7 @@ class Serving:
         self._ending, self._given_up = asyncio.Event(), asyncio.Event()
 
     def health(self) -> Health:
-        return replace(self._told(), leading=self._leads)
+        return replace(self._health(), leading=self._leads)
 
     async def run(self) -> None:
         async with AsyncExitStack() as stack:
@@ -96,7 +96,7 @@ class Serving:
                 await unless(self._elector.run(self._lead), self._given_up)
 
     def end(self) -> None:
-        """Finish what is told, and return from `run`. Who waits for the lease has nothing to finish."""
+        """Finish the stories in progress, and return from `run`. Who waits for the lease has nothing to finish."""
         self._ending.set()
         self._server.ending = True
         if not self._leads:

@@ -3,7 +3,7 @@
 The root is the DELETE, until the object is gone. Its children are hooks, drains, endpoints, the Pod's network and its
 volumes. A span's links lead to the spans that caused it, and the root's to the decision that many Pods may share
 (a rollout, an evicting drain), which is a trace of its own. Ids are made of uids and names, so that a story that is
-told twice is one trace.
+exported twice is one trace.
 """
 
 # check: pure
@@ -157,8 +157,8 @@ def _of_container(run: ContainerEnding) -> Iterator[_Part]:
         if hook.output:
             attributes["lastcall.hook.output"] = _text(hook.output)
         failed = hook.detail or f"preStop hook {hook.outcome}" if hook.outcome in ("failed", "outlived") else ""
-        told = (kinds.PRE_STOP_STARTED, kinds.PRE_STOP_FINISHED)
-        yield _Part("preStop", hook.started_at, hook.finished_at, told, run.name, "", attributes, failed)
+        kinds_of_hook = (kinds.PRE_STOP_STARTED, kinds.PRE_STOP_FINISHED)
+        yield _Part("preStop", hook.started_at, hook.finished_at, kinds_of_hook, run.name, "", attributes, failed)
     if run.stop.signal_at is None:
         return
     about: dict[str, Value] = {"lastcall.stop_signal": _text(run.stop.signal)}
@@ -193,12 +193,12 @@ def _owners(ending: Ending, parts: Mapping[SpanId, _Part]) -> dict[str, SpanId]:
     found: dict[str, SpanId] = {}
     for identity, part in parts.items():
         for entry in ending.entries:
-            if _tells_of(entry, part):
+            if _belongs_to(entry, part):
                 found.setdefault(entry.record.id, identity)
     return found
 
 
-def _tells_of(entry: Entry, part: _Part) -> bool:
+def _belongs_to(entry: Entry, part: _Part) -> bool:
     record = entry.record
     if record.kind not in part.records or record.container != part.container or entry.at < min(part.start, 0.0):
         return False
@@ -279,8 +279,8 @@ def _events(ending: Ending, wall: Callable[[float], int]) -> Iterator[SpanEvent]
             about["fix"] = _text(finding.advice)
         yield SpanEvent("finding", wall(max(ending.gone or 0.0, 0.0)), about)
     for signal in ending.signals[:MOST_EVENTS]:
-        told: dict[str, Value] = {"signal": _text(signal.signal), "k8s.container.name": _text(signal.container)}
-        yield SpanEvent("signal", wall(signal.at), told)
+        attributes: dict[str, Value] = {"signal": _text(signal.signal), "k8s.container.name": _text(signal.container)}
+        yield SpanEvent("signal", wall(signal.at), attributes)
 
 
 def _text(text: str) -> str:

@@ -1,6 +1,6 @@
-"""What is said on Pods that were killed, as Kubernetes Events: one for each container, with the fix. Pure.
+"""Write Kubernetes Events about Pods that were killed: one for each container, with the fix. Pure.
 
-The name is made of the Pod's uid and the container, so that whoever tells it a second time (another process, the next
+The name is made of the Pod's uid and the container, so that a second writer (another process, the next
 leader) is answered that it is there: writing needs the right to create, and no other.
 """
 

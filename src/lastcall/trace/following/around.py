@@ -48,7 +48,7 @@ class RelatedObjects:
         return one, each
 
     def begin(self, timeline: PodTimeline, now: Moment) -> None:
-        """Its end has begun: its node's state is told, if that is worth a word."""
+        """Report the state of the Pod's node, if that is worth a word: its end has begun."""
         state = self._cluster.node_state(timeline.node)
         if state is None:
             return

@@ -26,13 +26,13 @@ TICK_SECONDS = 0.25
 LINGER_NS = SECOND
 """After the object is gone: Events, slices and the last lines come by other ways, a little late."""
 SETTLE_NS = 2 * SECOND
-"""A Pod that ended by itself is told after this time, so that what follows at once belongs to it."""
+"""A Pod that ended by itself is reported after this time, so that what follows at once belongs to it."""
 STREAMS_NS = 10 * SECOND
 """How long containers that outlive their object are listened to."""
 
 
 class NodeSide(Protocol):
-    """Whoever looks at nodes for us: `lastcall.trace.node_agent.agents.NodeAgents`."""
+    """What looks at nodes for us: `lastcall.trace.node_agent.agents.NodeAgents`."""
 
     def pod(self, pod: Object) -> None: ...
 
@@ -69,7 +69,7 @@ class Handlers:
 @dataclass(frozen=True, slots=True)
 class Listeners:
     """`begins` hears of a Pod before the first record of its end, `over` of a story that is complete, `listed` that a
-    list was complete; `note` of what somebody who waits should know."""
+    list was complete; `note` of what a waiting user should know."""
 
     begins: Callable[[PodFacts], None]
     over: Callable[[PodTimeline], None]
@@ -101,7 +101,7 @@ class PodTracker:
         self._timelines = shared.timelines
         self._living: dict[str, TrackedPod] = {}
         self._natural: set[str] = set()
-        """Pods that are there and whose story was told, or is of before."""
+        """Pods that are there and whose story was reported, or is of before."""
         self._is_synced = False
         self._closing: dict[str, int] = {}
 
@@ -224,7 +224,7 @@ class PodTracker:
         self._settle(timeline, now)
 
     def _settle(self, timeline: PodTimeline, now: Moment) -> None:
-        """A Pod that ended by itself is over, unless somebody deletes it right then."""
+        """A Pod that ended by itself is over, unless it is deleted right then."""
         if pods.is_terminal(timeline.pod) and timeline.deleted_ns is None:
             self._closing.setdefault(timeline.uid, now.at_ns + SETTLE_NS)
 

@@ -135,7 +135,7 @@ class Watches:
 def _also(
     on_object: OnObject, resource: Resource, on_event: OnEvent, on_list: OnList | None
 ) -> tuple[OnEvent, OnList | None]:
-    """Handlers of a watch that tell `on_object`, too; what a list does not have any more is told as deleted."""
+    """Return handlers of a watch that tell `on_object`, too; what a list no longer has is reported as deleted."""
     there: dict[str, Object] = {}
 
     def event(type_: str, obj: Object) -> None:

@@ -61,7 +61,7 @@ class _Node:
     pods: dict[str, bool] = field(default_factory=dict)
     """uid → whether its end has begun."""
     announced: dict[str, bool] = field(default_factory=dict)
-    """What the agent has been told of, in the same way."""
+    """What the agent was sent, in the same way."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     last: int = 0
     pings: dict[int, int] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class _Ended(Exception):
 
 
 class NodeAgents:
-    """`on_record` hears of what agents saw, `on_note` of what somebody who waits should know, `client_id` marks what is
+    """`on_record` hears of what agents saw, `on_note` of what a waiting user should know, `client_id` marks what is
     created."""
 
     def __init__(
@@ -171,7 +171,7 @@ class NodeAgents:
         return node
 
     async def _keep(self, node: _Node) -> None:
-        """An agent for as long as the client runs. One that cannot be started is told of, and not tried again."""
+        """Run an agent for as long as the client runs. One that cannot be started is reported, and not retried."""
         failures, ends = 0, 0
         while not node.given_up:
             try:
@@ -203,7 +203,7 @@ class NodeAgents:
         self._on_note(f"node {node.name} has no agent: {node.given_up}")
 
     async def _running_pod(self, node: _Node) -> str:
-        """The name of the agent's Pod, which runs; "" when there is none, and why stands in `given_up`."""
+        """Return the name of the agent's Pod, which runs; "" when there is none, and why is in `given_up`."""
         name = job_name(self.client_id, node.name)
         asked, image = self._asked, self._asked.image or DEFAULT_IMAGE
         job = agent_job(self.client_id, node.name, self._namespace, image, traces=asked.traces, rules=asked.rules)

@@ -158,9 +158,9 @@ def addresses_of(pod: Object) -> list[str]:
 def record_of(
     value: Mapping[str, Any], clock: NodeClock, names: Mapping[str, Mapping[str, str]], now: tuple[int, int]
 ) -> Record | None:
-    """A record that an agent wrote, on our clock. `names`: Pod's uid → `names_of_containers`; `now` is our monotonic
-    and our wall clock, in ns. None for one that tells nothing: of the sandbox's own container, or with a null in a fact
-    that matters. Raises BadLine."""
+    """Return a record that an agent wrote, on our clock. `names`: Pod's uid → `names_of_containers`; `now` is our
+    monotonic and our wall clock, in ns. None for one that says nothing: of the sandbox's own container, or with a
+    null in a fact that matters. Raises BadLine."""
     try:
         kind, uid, id, at_ns, facts = (value[key] for key in ("kind", "pod_uid", "container", "at_ns", "facts"))
     except KeyError as error:
@@ -190,7 +190,7 @@ def record_of(
 
 
 def _checked(kind: str, facts: Mapping[str, Any], shape: Mapping[str, tuple[type, ...]]) -> dict[str, Any] | None:
-    """The facts of a shape, no others; None when one is null that has to be told. Raises BadLine for a wrong type."""
+    """Return the facts of a shape, no others; None if one that is required is null. Raises BadLine for a wrong type."""
     found: dict[str, Any] = {}
     for key, types in shape.items():
         name = key.rstrip("?")

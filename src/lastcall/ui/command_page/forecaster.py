@@ -24,10 +24,10 @@ class ForecastProcess:
         self._setup: dict[str, Any] = {}
         self._waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
-    def setup(self, told: dict[str, Any]) -> None:
+    def setup(self, setup: dict[str, Any]) -> None:
         """Manifests and options of the experiments to come."""
-        self._setup = told
-        self._waiting.put_nowait({"setup": told})
+        self._setup = setup
+        self._waiting.put_nowait({"setup": setup})
 
     def ask(self, number: int, values: Values, patch: dict[str, Any], measured: dict[str, Any]) -> None:
         self._waiting.put_nowait({"number": number, "values": values.to_wire(), "patch": patch, "measured": measured})

@@ -47,7 +47,7 @@ BROWSER_SECONDS = 60.0
 class PageLink:
     """Made when the roles of the cluster were forked, for they need not know it; `close` at the end, whatever happened.
 
-    `say` tells the user a line. `again` is what the user asked for in the page, until somebody takes it.
+    `say` writes a line to the user. `again` is what the user asked for in the page, until it is taken.
     """
 
     def __init__(self, asked: AskedPage, title: str, say: Callable[[str], None], *, cluster: str = "") -> None:
@@ -66,7 +66,7 @@ class PageLink:
         self._verbs = Verbs(
             {
                 Link: self._linked,
-                NotOpened: lambda told: self.say("no browser found: open the link yourself"),
+                NotOpened: lambda message: self.say("no browser found: open the link yourself"),
                 Browsers: self._looking,
                 Again: self._wants,
                 Failed: self._fails,
@@ -203,26 +203,26 @@ class PageLink:
         *lines, rest = bytes(self._in).split(b"\n")
         self._in = bytearray(rest)
         for line in lines:
-            do, told = self._verbs.read(wire.decode(line))
-            do(told)
+            do, message = self._verbs.read(wire.decode(line))
+            do(message)
         if ended:
             self._lose("its process has ended")
 
-    def _linked(self, told: Link) -> None:
-        again, self.link = bool(self.link), told.link
+    def _linked(self, message: Link) -> None:
+        again, self.link = bool(self.link), message.link
         which = "for another browser" if again else "page, for one browser"
-        self.say(f"{which}: {told.link}")
+        self.say(f"{which}: {message.link}")
 
-    def _looking(self, told: Browsers) -> None:
-        self.browsers = told.count
-        self.seen = self.seen or told.count > 0
+    def _looking(self, message: Browsers) -> None:
+        self.browsers = message.count
+        self.seen = self.seen or message.count > 0
 
-    def _wants(self, told: Again) -> None:
-        self.again = told
+    def _wants(self, message: Again) -> None:
+        self.again = message
 
-    def _fails(self, told: Failed) -> None:
-        self.failed = told.why
-        self.say(f"there is no page: {told.why}")
+    def _fails(self, message: Failed) -> None:
+        self.failed = message.why
+        self.say(f"there is no page: {message.why}")
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

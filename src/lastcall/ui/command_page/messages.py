@@ -29,7 +29,7 @@ class Begin(Message, verb="begin"):
 
 
 class Cluster(Message, verb="cluster"):
-    """A cluster runs, until `Over`. `facts`: name, server, kubernetesVersion, kubeconfig (a path). One of somebody else
+    """A cluster runs, until `Over`. `facts`: name, server, kubernetesVersion, kubeconfig (a path). One outside lastcall
     has `asked`, the options by which it is reached; of it the page shows what comes by `Seen` and `Story`."""
 
     facts: dict[str, Any]
@@ -51,7 +51,7 @@ class Seen(Message, verb="seen"):
 
 
 class Story(Message, verb="story"):
-    """The story of a Pod of somebody's cluster, as it is followed there, so far or `whole`. `not_known` are texts as
+    """The story of a Pod of an existing cluster, as it is followed there, so far or `whole`. `not_known` are texts as
     `records/said.py` writes them."""
 
     uid: str

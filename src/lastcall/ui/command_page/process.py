@@ -63,13 +63,13 @@ async def _serve(sock: socket.socket) -> None:
     forecasts = ForecastProcess(room.forecast)
     room.forecaster = forecasts
 
-    def records(told: Records) -> None:
-        room.records(fed.records(told.records))
+    def records(message: Records) -> None:
+        room.records(fed.records(message.records))
 
-    def story(told: Story) -> None:
-        ending = fed.story(told)
-        if told.whole:
-            watching.told(ending)
+    def story(message: Story) -> None:
+        ending = fed.story(message)
+        if message.whole:
+            watching.keep_story(ending)
 
     heard = Verbs(
         {
@@ -77,10 +77,10 @@ async def _serve(sock: socket.socket) -> None:
             Records: records,
             Seen: fed.seen,
             Story: story,
-            Over: lambda told: fed.over(),
-            Setup: lambda told: forecasts.setup({"manifests": told.manifests, "options": told.options}),
-            Rollout: lambda told: room.told(state_from_wire(told.state)),
-            Outcomes: lambda told: room.outcomes(told.outcomes),
+            Over: lambda message: fed.over(),
+            Setup: lambda message: forecasts.setup({"manifests": message.manifests, "options": message.options}),
+            Rollout: lambda message: room.update(state_from_wire(message.state)),
+            Outcomes: lambda message: room.outcomes(message.outcomes),
         }
     )
 
@@ -102,8 +102,8 @@ async def _serve(sock: socket.socket) -> None:
             tasks.spawn(room.run(), name="rollout")
             tasks.spawn(forecasts.run(), name="forecasts")
             while (line := await reader.readline()) and (fields := _fields(line))["verb"] != Bye.verb:
-                do, told = heard.read(fields)
-                do(told)
+                do, message = heard.read(fields)
+                do(message)
             fed.bye()
             room.bye()
             staying = bool(line) and Bye.read(_fields(line)).staying

@@ -13,7 +13,7 @@ from lastcall.kube.cluster import read_record
 from lastcall.records.record import Record
 from lastcall.records.said import from_wire
 from lastcall.ui.command_page.messages import SHOWN, Cluster, Seen, Story
-from lastcall.ui.source import NoMore, Opened, Told
+from lastcall.ui.source import NoMore, ObjectHandler, Opened
 
 
 class FedClusters:
@@ -25,38 +25,38 @@ class FedClusters:
         self._records: asyncio.Queue[list[Record] | None] | None = None
         self._number = 0
         self._stories: dict[str, Ending] = {}
-        self._told: Told | None = None
+        self._on_object: ObjectHandler | None = None
         self._before: list[Seen] = []
         self._version = ""
 
-    def cluster(self, told: Cluster) -> None:
+    def cluster(self, cluster: Cluster) -> None:
         """A cluster runs; another one that did has ended."""
         self.over()
-        self._stories, self._told, self._before = {}, None, []
-        self._version = str(told.facts["kubernetesVersion"])
+        self._stories, self._on_object, self._before = {}, None, []
+        self._version = str(cluster.facts["kubernetesVersion"])
         self._records = asyncio.Queue()
-        self._clusters.put_nowait((told, self._records))
+        self._clusters.put_nowait((cluster, self._records))
 
-    def records(self, told: list[dict[str, Any]]) -> list[Record]:
+    def records(self, messages: list[dict[str, Any]]) -> list[Record]:
         """More of its records."""
-        records = [read_record({"record": each}) for each in told]
+        records = [read_record({"record": each}) for each in messages]
         if self._records is not None:
             self._records.put_nowait(records)
         return records
 
-    def seen(self, told: Seen) -> None:
-        """An object of somebody's cluster."""
-        if self._told is None:
-            self._before.append(told)
+    def seen(self, seen: Seen) -> None:
+        """Take an object of an existing cluster."""
+        if self._on_object is None:
+            self._before.append(seen)
         else:
-            self._told(SHOWN[told.resource], told.type, told.obj)
+            self._on_object(SHOWN[seen.resource], seen.type, seen.obj)
 
-    def story(self, told: Story) -> Ending:
-        """A story of somebody's cluster, made of the records that it was made of there."""
-        records = [read_record({"record": each}) for each in told.records]
-        facts = PodFacts(told.uid, "", "")
+    def story(self, story: Story) -> Ending:
+        """Build a story of an existing cluster from the records that it was made of there."""
+        records = [read_record({"record": each}) for each in story.records]
+        facts = PodFacts(story.uid, "", "")
         ending = build_endings(records, [facts], kubernetes_version=self._version)[0]
-        self._stories[told.uid] = ending = replace(ending, not_known=tuple(map(from_wire, told.not_known)))
+        self._stories[story.uid] = ending = replace(ending, not_known=tuple(map(from_wire, story.not_known)))
         return ending
 
     def over(self) -> None:
@@ -74,26 +74,26 @@ class FedClusters:
         found = await self._clusters.get()
         if found is None:
             raise NoMore
-        told, records = found
+        cluster, records = found
         self._number += 1
-        config = await asyncio.get_running_loop().run_in_executor(None, _config_of, told)
+        config = await asyncio.get_running_loop().run_in_executor(None, _config_of, cluster)
         client = client_for(config, user_agent="lastcall-ui")
-        opened = Opened(dict(told.facts), str(self._number), client, _each(records))
-        if told.asked is not None:
+        opened = Opened(dict(cluster.facts), str(self._number), client, _each(records))
+        if cluster.asked is not None:
             opened.may_write, opened.watch, opened.ending = False, self._watch, self._stories.get
         return opened
 
-    def _watch(self, told: Told) -> None:
-        self._told = told
+    def _watch(self, on_object: ObjectHandler) -> None:
+        self._on_object = on_object
         before, self._before = self._before, []
         for each in before:
             self.seen(each)
 
 
-def _config_of(told: Cluster) -> ClientConfig:
-    asked = told.asked
+def _config_of(cluster: Cluster) -> ClientConfig:
+    asked = cluster.asked
     if asked is None:
-        return load_kubeconfig(str(told.facts["kubeconfig"]))
+        return load_kubeconfig(str(cluster.facts["kubeconfig"]))
     who = Impersonation(**asked["impersonate"])
     overrides = Overrides(asked["context"], asked["namespace"], who, asked["insecure_skip_tls_verify"])
     return load_kubeconfig(asked["kubeconfig"], overrides=overrides)

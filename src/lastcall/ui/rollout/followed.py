@@ -1,4 +1,4 @@
-"""What is known of the Pods of somebody's cluster, for another process. Pure.
+"""Encode what is known of the Pods of an existing cluster, for another process. Pure.
 
 Moments without a bound are infinite, which Python's JSON has.
 """
@@ -15,18 +15,18 @@ _OUTAGE = ("exited", "restarted", "stop")
 
 def traced_to_wire(traced: Traced) -> dict[str, Any]:
     """Encode it, without the requests that were answered, which the other process has."""
-    told = asdict(replace(traced, pods=(), printed={}, reached=()))
-    del told["corners"]  # made of the Pods again
+    wired = asdict(replace(traced, pods=(), printed={}, reached=()))
+    del wired["corners"]  # made of the Pods again
     # `asdict` makes another Counter of a Counter, of its pairs.
     printed = {uid: dict(ids) for uid, ids in traced.printed.items()}
-    return {**told, "pods": lives_to_wire(traced.pods), "printed": printed, "reached": bool(traced.reached)}
+    return {**wired, "pods": lives_to_wire(traced.pods), "printed": printed, "reached": bool(traced.reached)}
 
 
-def traced_from_wire(told: Mapping[str, Any], outcomes: Sequence[Outcome]) -> Traced:
+def traced_from_wire(wired: Mapping[str, Any], outcomes: Sequence[Outcome]) -> Traced:
     """As it was, with these requests."""
-    printed = {uid: {int(number): count for number, count in ids.items()} for uid, ids in told["printed"].items()}
-    reached_at = reached(outcomes) if told["reached"] else ()
-    return Traced(**{**told, "pods": lives_from_wire(told["pods"]), "printed": printed, "reached": reached_at})
+    printed = {uid: {int(number): count for number, count in ids.items()} for uid, ids in wired["printed"].items()}
+    reached_at = reached(outcomes) if wired["reached"] else ()
+    return Traced(**{**wired, "pods": lives_from_wire(wired["pods"]), "printed": printed, "reached": reached_at})
 
 
 def lives_to_wire(lives: Sequence[PodLife]) -> list[dict[str, Any]]:
@@ -34,26 +34,26 @@ def lives_to_wire(lives: Sequence[PodLife]) -> list[dict[str, Any]]:
     return [_life_to_wire(each) for each in lives]
 
 
-def lives_from_wire(told: Sequence[Mapping[str, Any]]) -> list[PodLife]:
-    return [_life_from_wire(each) for each in told]
+def lives_from_wire(wired: Sequence[Mapping[str, Any]]) -> list[PodLife]:
+    return [_life_from_wire(each) for each in wired]
 
 
 def _life_to_wire(life: PodLife) -> dict[str, Any]:
     plain = {name: getattr(life, name) for name in _PLAIN}
     moments = {name: _moment_to_wire(getattr(life, name)) for name in MOMENTS}
     outages = [{name: _moment_to_wire(getattr(each, name)) for name in _OUTAGE} for each in life.outages]
-    return {**plain, **{name: told for name, told in moments.items() if told}, "outages": outages}
+    return {**plain, **{name: moment for name, moment in moments.items() if moment}, "outages": outages}
 
 
-def _life_from_wire(told: Mapping[str, Any]) -> PodLife:
-    values: dict[str, Any] = {name: told[name] for name in _PLAIN}
-    values |= {name: Moment(*told[name]) for name in MOMENTS if name in told}
-    outages = [_outage(each) for each in told["outages"]]
+def _life_from_wire(wired: Mapping[str, Any]) -> PodLife:
+    values: dict[str, Any] = {name: wired[name] for name in _PLAIN}
+    values |= {name: Moment(*wired[name]) for name in MOMENTS if name in wired}
+    outages = [_outage(each) for each in wired["outages"]]
     return PodLife(**values, outages=outages)
 
 
-def _outage(told: Mapping[str, Any]) -> Outage:
-    values: dict[str, Any] = {name: Moment(*told[name]) if told[name] else None for name in _OUTAGE}
+def _outage(wired: Mapping[str, Any]) -> Outage:
+    values: dict[str, Any] = {name: Moment(*wired[name]) if wired[name] else None for name in _OUTAGE}
     return Outage(**values)
 
 

@@ -56,7 +56,7 @@ class RolloutRoom:
 
     # -- fed by the command -------------------------------------------------------------------------------------------
 
-    def told(self, state: Mapping[str, Any]) -> None:
+    def update(self, state: Mapping[str, Any]) -> None:
         """How far it is. Another `number` is another experiment."""
         if state.get("number") != self._state.get("number"):
             self._records.clear()
@@ -66,19 +66,19 @@ class RolloutRoom:
         self._stale = True
 
     def records(self, records: Iterable[Record]) -> None:
-        """What the Pods printed is not looked at: whether they saw a lost request, the report tells."""
+        """Take records, without what the Pods printed: whether they saw a lost request is in the report."""
         if self._state:
             self._records += [each for each in records if each.kind != kinds.OUTPUT]
             self._stale = True
 
-    def outcomes(self, told: Iterable[list[Any]]) -> None:
-        self._outcomes += [Outcome.from_wire(each) for each in told]
+    def outcomes(self, outcomes: Iterable[list[Any]]) -> None:
+        self._outcomes += [Outcome.from_wire(each) for each in outcomes]
         self._stale = True
 
-    def forecast(self, told: dict[str, Any]) -> None:
+    def forecast(self, answer: dict[str, Any]) -> None:
         """An answer of the forecaster; one that is not the latest asked for is dropped."""
-        if told.get("number") == self._asked:
-            self._forecast = told
+        if answer.get("number") == self._asked:
+            self._forecast = answer
             self._stale = True
 
     def bye(self) -> None:
@@ -107,7 +107,7 @@ class RolloutRoom:
         lives, found = self._account()
         began = state.get("began")
         zero = began if began is not None else min((each.sent for each in self._outcomes), default=now)
-        # Once it has ended, the picture ends with its last request, however long somebody looks at it.
+        # Once it has ended, the picture ends with its last request, however long the page is open.
         until = max([each.finished for each in self._outcomes] + [zero]) if over else now
         self.document = {
             "number": state["number"],
@@ -151,7 +151,7 @@ class RolloutRoom:
         return lives, None if began is None else found
 
     def _account_there(self) -> tuple[list[PodLife], Account | None]:
-        """Of somebody's cluster, where moments are known within bounds only."""
+        """Account for an existing cluster, where moments are known within bounds only."""
         lives, began = lives_from_wire(self._state.get("lives") or ()), self._state.get("began")
         if began is None:
             return lives, None
@@ -179,10 +179,10 @@ class RolloutRoom:
 
     # -- asked by a browser -------------------------------------------------------------------------------------------
 
-    def what_if(self, told: Mapping[str, Any]) -> int:
+    def what_if(self, changes: Mapping[str, Any]) -> int:
         """Predict it with these values; the number that the answer has. Raises ValueError, LookupError when nothing can
         be predicted yet."""
-        values, patch = self._changed(told)
+        values, patch = self._changed(changes)
         measured = self._measured(*self._account())
         if theirs := self._state.get("theirs"):
             raise LookupError(f"how Pods end there is not measured: {theirs['here']} predicts")
@@ -192,28 +192,28 @@ class RolloutRoom:
         self.forecaster.ask(self._asked, values, patch, measured)
         return self._asked
 
-    def run_again(self, told: Mapping[str, Any]) -> None:
+    def run_again(self, changes: Mapping[str, Any]) -> None:
         """Another experiment: with `values`, or with the advice. Raises ValueError, LookupError while one runs."""
         if not self._state or not self._state.get("idle"):
             raise LookupError("an experiment is running: wait until it ends")
         if self._state.get("theirs"):
-            if told:
+            if changes:
                 raise ValueError("on that cluster nothing is changed from here: change it with kubectl, and run again")
             self._again({}, "")
             return
-        if told.get("advice"):
+        if changes.get("advice"):
             patch = self._state.get("patch") or {}
             if not patch:
                 raise ValueError("there is no patch to apply")
             self._again(patch, self._own().propagation)
             return
-        values, patch = self._changed(told)
+        values, patch = self._changed(changes)
         self._again(patch, values.propagation)
 
-    def _changed(self, told: Mapping[str, Any]) -> tuple[Values, dict[str, Any]]:
+    def _changed(self, changes: Mapping[str, Any]) -> tuple[Values, dict[str, Any]]:
         if not self._state:
             raise LookupError("there is no rollout")
         own = self._own()
-        values = read_values(told, own)
+        values = read_values(changes, own)
         hooks = bool(self._state.get("sleepHooks"))
         return values, patch_of(self._state["workload"], values, own, sleep_hooks=hooks)

@@ -1,4 +1,4 @@
-"""The state of an experiment for another process: its sentences can still be told in another language there. Pure."""
+"""Encode the state of an experiment for another process: its sentences can still be translated there. Pure."""
 
 # check: pure
 
@@ -16,8 +16,8 @@ def state_to_wire(state: Mapping[str, Any]) -> dict[str, Any]:
     return _changed(state, to_wire)
 
 
-def state_from_wire(told: Mapping[str, Any]) -> dict[str, Any]:
-    return _changed(told, from_wire)
+def state_from_wire(wired: Mapping[str, Any]) -> dict[str, Any]:
+    return _changed(wired, from_wire)
 
 
 def _changed(state: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:

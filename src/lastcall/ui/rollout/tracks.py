@@ -8,7 +8,7 @@ from typing import Any
 from lastcall.traffic import Outcome
 
 MOST_TRACKS = 50
-"""Lines beside one another at one time; more are told as columns."""
+"""Lines beside one another at one time; more are drawn as columns."""
 
 
 def tracks(outcomes: Iterable[Outcome], zero: float) -> list[list[dict[str, Any]]]:

@@ -30,8 +30,8 @@ class Values:
         return ",".join(f"{hop}={seconds:g}s" for hop, seconds in self.hops.items() if seconds)
 
     @classmethod
-    def from_wire(cls, told: Mapping[str, Any]) -> "Values":
-        return cls(told["sleep"], told["grace"], told["maxUnavailable"], told["hops"])
+    def from_wire(cls, wired: Mapping[str, Any]) -> "Values":
+        return cls(wired["sleep"], wired["grace"], wired["maxUnavailable"], wired["hops"])
 
     def to_wire(self) -> dict[str, Any]:
         return {
@@ -48,16 +48,16 @@ def values_of(workload: dict[str, Any], hops: Mapping[str, float]) -> Values:
     return Values(own_wait(workload), grace_of(workload), _max_unavailable(workload), every)
 
 
-def read_values(told: Mapping[str, Any], own: Values) -> Values:
+def read_values(wired: Mapping[str, Any], own: Values) -> Values:
     """What the page sends; what it does not say is as in `own`. Raises ValueError, with the field."""
-    hops = told.get("hops") or {}
+    hops = wired.get("hops") or {}
     if not isinstance(hops, dict):
         raise ValueError("hops: write an object of seconds")
-    sleep = None if own.sleep is None else _number(told.get("sleep"), "sleep", own.sleep, MOST_SECONDS)
-    grace = _number(told.get("grace"), "grace", own.grace, MOST_GRACE_SECONDS)
+    sleep = None if own.sleep is None else _number(wired.get("sleep"), "sleep", own.sleep, MOST_SECONDS)
+    grace = _number(wired.get("grace"), "grace", own.grace, MOST_GRACE_SECONDS)
     unavailable = own.max_unavailable
     if unavailable is not None:
-        unavailable = int(_number(told.get("maxUnavailable"), "maxUnavailable", unavailable, 10_000))
+        unavailable = int(_number(wired.get("maxUnavailable"), "maxUnavailable", unavailable, 10_000))
     return Values(
         None if sleep is None else int(sleep),
         int(grace),

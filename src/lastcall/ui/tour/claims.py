@@ -81,9 +81,9 @@ class Seen:
         stopped: dict[str, float] = {}
         for each in self.ending.entries:
             if each.record.kind == kinds.ENDPOINT_RULES_WRITTEN and each.at >= 0:
-                told = each.facts_as(kinds.ENDPOINT_RULES_WRITTEN)
-                if told.get("received") and not told.get("receives"):
-                    stopped.setdefault(str(told.get("node")), each.at)
+                facts = each.facts_as(kinds.ENDPOINT_RULES_WRITTEN)
+                if facts.get("received") and not facts.get("receives"):
+                    stopped.setdefault(str(facts.get("node")), each.at)
         return max(stopped.values()) if stopped else None
 
 
@@ -413,7 +413,7 @@ def final_delete(seen: Seen) -> Found | None:
 
 
 def held(seen: Seen) -> Found | None:
-    """With a finalizer the object stays when all has ended, until somebody takes the finalizer away."""
+    """Check that with a finalizer the object stays when all has ended, until the finalizer is removed."""
     exited, began, removed = seen.exited, seen.at(kinds.HELD_BY_FINALIZERS), seen.at(kinds.OBJECT_REMOVED)
     if exited is None or began is None or removed is None:
         return None
@@ -488,9 +488,9 @@ def checked(seen: Seen | None, whole: bool) -> dict[str, dict[str, Any]]:
     """Every claim → `held` (None: not seen) and its values. `whole`: nothing more is to come."""
     found: dict[str, dict[str, Any]] = {}
     for name, claim in CLAIMS.items():
-        told = claim(seen) if seen is not None else None
-        if told is not None:
-            found[name] = {"held": told.held, "values": dict(told.values)}
+        checked_claim = claim(seen) if seen is not None else None
+        if checked_claim is not None:
+            found[name] = {"held": checked_claim.held, "values": dict(checked_claim.values)}
         elif whole:
             found[name] = {"held": None, "values": {}}
     return found

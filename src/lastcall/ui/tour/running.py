@@ -179,7 +179,7 @@ class Run:
         await self._until(self._is_over, END_SECONDS, "the end of the Pod")
 
     async def _is_over(self) -> bool:
-        """Also looks whether the owner has made another Pod, and tells the page how far everything is."""
+        """Look whether the owner has made another Pod, and send the page how far everything is."""
         if self._owned and self._replaced is None:
             pods = (await self._client.list(PODS, self._namespace, label_selector=LABEL)).items
             if any(uid_of(each) != uid_of(self._pod) for each in pods):
@@ -231,7 +231,7 @@ class Run:
 
         return [asdict(each) for each in check_goal(self._experiment.goal, ending_json(ending))]
 
-    # -- what the page is told ----------------------------------------------------------------------------------------
+    # -- what the page gets -------------------------------------------------------------------------------------------
 
     def _tell(self, state: str) -> None:
         self.over = state in ("done", "failed", "stopped")

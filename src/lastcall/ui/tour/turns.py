@@ -42,8 +42,8 @@ class Turns:
         self._tasks = [each for each in self._tasks if not each.ended]
         self._tasks.append(Background(self._run.run(), name="tour"))
 
-    def _show(self, told: dict[str, Any]) -> None:
-        self._watching.board.put(f"tour/{told['experiment']}", told)
+    def _show(self, run: dict[str, Any]) -> None:
+        self._watching.board.put(f"tour/{run['experiment']}", run)
 
     async def end(self) -> None:
         """Stop what runs, and take away what it has made."""

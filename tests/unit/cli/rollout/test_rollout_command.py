@@ -181,8 +181,8 @@ def test_what_the_node_tells_of_carried_connections_completes_what_the_client_sa
     clock = RealClock()
     carried = Carried(clock)
     at = monotonic(clock)
-    carried.told(pair.Carried(port=40001, endpoint="10.244.0.2", failed=""))
-    carried.told(pair.Carried(port=40002, endpoint="", failed="refused"))
+    carried.add(pair.Carried(port=40001, endpoint="10.244.0.2", failed=""))
+    carried.add(pair.Carried(port=40002, endpoint="", failed="refused"))
     usual = {"id": 7, "kind": "fresh", "planned": at, "sent": at, "finished": at + 0.1, "connection": 1, "age": 0.0,
              "status": 0, "served_by": "", "lost": "reset before bytes"}  # fmt: skip
     first, second, third = (carried.completed(Outcome(**usual, port=port)) for port in (40001, 40002, 40003))
@@ -197,7 +197,7 @@ def test_uneven_balance_is_told_of_http2_with_the_reason() -> None:
         return list(of_balance(Account({}, {}, (), (), 0, 0, **{when: (Balance(kind, 4, requests),)})))
 
     (note,) = told("http2", a=30, b=0)
-    assert "before the disruption the http2 requests of 4 connections were spread unevenly" in note.told
+    assert "before the disruption the http2 requests of 4 connections were spread unevenly" in note.line
     assert "(a 30, b 0)" in note.text and "MAX_CONNECTION_AGE" in note.text and note.id == "connectionsPinned"
     (after,) = told("http2", "balance_after", a=30, b=0)
     assert after.text.startswith("after the disruption")

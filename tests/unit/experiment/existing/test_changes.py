@@ -261,7 +261,7 @@ def test_what_somebody_has_changed_since_stays_and_what_is_not_ours_is_not_delet
         workload = await client.get(DEPLOYMENTS, "web", "shop")
         assert workload["spec"]["replicas"] == 7 and not workload["spec"]["template"]["metadata"].get("annotations")
         assert uid_of(await client.get(SERVICES, "s", "shop")) == uid_of(mine)
-        assert "spec.replicas of Deployment web was changed since by somebody else, and is left as it is" in said
+        assert "spec.replicas of Deployment web was changed since by another client, and is left as it is" in said
         assert (await find_leftovers(client, "", "shop")).lines == []
 
     on_a_cluster(test, monkeypatch)

@@ -158,7 +158,7 @@ def test_all_that_the_pods_need_comes_along_and_what_they_do_not_need_stays() ->
 
 def test_what_differs_here_is_told() -> None:
     found: Taken = there(taken)
-    assert [each.told for each in found.notes] == [
+    assert [each.line for each in found.notes] == [
         "differs here: Deployment web runs here without nodeSelector, affinity: this cluster has one node of its own",
         "differs here: Service web is of type NodePort there and has only a cluster's address here",
         "differs here: ServiceAccount web has no permissions here: no Role was copied",

@@ -90,7 +90,7 @@ def test_who_cannot_be_asked_allows_nothing() -> None:
 )
 def test_a_url_says_where_to_send_and_which_host_requests_name(url: str, address: str, port: int, host: str) -> None:
     found = of_url(url)
-    assert (found.address, found.port, found.host, found.told) == (address, port, host, url)
+    assert (found.address, found.port, found.host, found.description) == (address, port, host, url)
     assert found.tls_name == (address if url.startswith("https:") else "")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lastcall.experiment.reasons.causes import fix_of
-from lastcall.experiment.reasons.failures import describe_ends, ends_of_all, explain, told_once
+from lastcall.experiment.reasons.failures import describe_ends, ends_of_all, explain, group_alike
 from lastcall.experiment.reasons.why_not_ready import has_failed, why_not_ready
 from lastcall.records import kinds
 from lastcall.records.record import Record
@@ -162,7 +162,7 @@ def test_of_all_pods_those_are_told_whose_containers_ended_before() -> None:
 def test_pods_that_ended_alike_are_told_once() -> None:
     records = [*crash(1, "a"), *crash(1, "b"), *crash(1.5, "c"), *crash(1, "d")[:2],
                record(2, kinds.PROCESS_EXITED, uid="d", pid=7, exitCode=4, signal=None)]  # fmt: skip
-    told = told_once(ends_of_all(records, "1.36"))
+    told = group_alike(ends_of_all(records, "1.36"))
     assert [names for names, _ in told] == ["/a and 2 other Pods", "/d"]
 
 

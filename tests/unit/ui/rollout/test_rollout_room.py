@@ -69,11 +69,11 @@ def records() -> list[Record]:
 
 def test_requests_are_columns_and_lost_ones_count_from_the_disruption_on() -> None:
     shown, _, _ = room()
-    shown.told({**STATE, "began": None})
+    shown.update({**STATE, "began": None})
     shown.outcomes([outcome(1, 9.0), outcome(2, 9.5, "refused")])
     shown.draw()
     assert (shown.document["began"], shown.document["controlLost"], shown.document["lost"]) == (False, 1, [])
-    shown.told(STATE)
+    shown.update(STATE)
     shown.records(records())
     shown.outcomes([outcome(3, 10.05), outcome(4, 10.5, "connect timeout")])
     shown.draw()
@@ -91,12 +91,12 @@ def test_requests_are_columns_and_lost_ones_count_from_the_disruption_on() -> No
 
 def test_a_new_experiment_begins_with_an_empty_picture() -> None:
     shown, _, _ = room()
-    shown.told(STATE)
+    shown.update(STATE)
     shown.records(records())
     shown.outcomes([outcome(1, 10.5)])
     shown.draw()
     version = shown.version
-    shown.told({**STATE, "number": 2, "began": None})
+    shown.update({**STATE, "number": 2, "began": None})
     shown.draw()
     assert shown.version == version + 1
     assert (shown.document["strips"], shown.document["pods"]) == ([], [])
@@ -106,7 +106,7 @@ def test_nothing_is_predicted_before_a_pod_has_ended_and_only_the_latest_answer_
     shown, asked, _ = room()
     with pytest.raises(LookupError, match="no rollout"):
         shown.what_if({})
-    shown.told(STATE)
+    shown.update(STATE)
     shown.draw()
     assert not shown.document["canForecast"]
     with pytest.raises(LookupError, match="no Pod has ended yet"):
@@ -128,16 +128,16 @@ def test_nothing_is_predicted_before_a_pod_has_ended_and_only_the_latest_answer_
 
 def test_another_run_is_asked_for_only_when_none_goes_on() -> None:
     shown, _, again = room()
-    shown.told(STATE)
+    shown.update(STATE)
     with pytest.raises(LookupError, match="an experiment is running"):
         shown.run_again({"sleep": 3})
-    shown.told({**STATE, "idle": True})
+    shown.update({**STATE, "idle": True})
     with pytest.raises(ValueError, match="no patch"):
         shown.run_again({"advice": True})
     shown.run_again({"grace": 60, "hops": {"watch": 2.5, "kernel": 0.5}})
     patch = {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 60}}}}
     assert again == [(patch, "watch=2.5s,kernel=0.5s")]
-    shown.told({**STATE, "idle": True, "patch": {"spec": {}}})
+    shown.update({**STATE, "idle": True, "patch": {"spec": {}}})
     shown.run_again({"advice": True})
     assert again[-1] == ({"spec": {}}, "watch=1s")
 
@@ -152,7 +152,7 @@ def test_on_somebodys_cluster_causes_are_concluded_from_bounds_and_nothing_is_pr
     ]  # fmt: skip
     lives = lives_to_wire([pod_life("u", "web-1", "10.244.0.2", ready=1.0, deleted=10.05, exited=10.2)])
     known = {"theirs": theirs, "lives": lives, "traced": traced_to_wire(Traced(pods, 5.0, 0.001, probed=True))}
-    shown.told({**STATE, **known})
+    shown.update({**STATE, **known})
     shown.outcomes([outcome(1, 9.0), outcome(2, 10.5, "refused")])
     shown.draw()
     told = shown.document
@@ -160,7 +160,7 @@ def test_on_somebodys_cluster_causes_are_concluded_from_bounds_and_nothing_is_pr
     assert (told["theirs"], told["canForecast"]) == (theirs, False)
     with pytest.raises(LookupError, match="--from-cluster deployment/web"):
         shown.what_if({})
-    shown.told({**STATE, **known, "idle": True, "patch": {"spec": {}}})
+    shown.update({**STATE, **known, "idle": True, "patch": {"spec": {}}})
     for changing in ({"advice": True}, {"grace": 5}):
         with pytest.raises(ValueError, match="change it with kubectl"):
             shown.run_again(changing)

@@ -2,7 +2,7 @@
 
 import json
 
-from lastcall.records.language import told
+from lastcall.records.language import translate
 from lastcall.records.said import tell
 from lastcall.ui.rollout.texts import state_from_wire, state_to_wire
 
@@ -20,7 +20,7 @@ def test_sentences_keep_what_they_were_made_of_and_all_else_is_data() -> None:
     state = {"number": 1, "sentence": TEXT, "phase": "plain", "workload": workload, "search": search}
     back = state_from_wire(json.loads(json.dumps(state_to_wire(state))))
     assert back == state
-    japanese = told(back, "ja")
+    japanese = translate(back, "ja")
     assert japanese["sentence"] == japanese["search"]["sentence"] == "/data へのマウント"
     assert japanese["search"]["lag"]["disagreements"] == ["/data へのマウント", "plain"]
     assert japanese["workload"] == workload and japanese["phase"] == "plain"

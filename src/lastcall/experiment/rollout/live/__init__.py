@@ -1,1 +1,1 @@
-"""The live page of `lastcall rollout --ui`: what it is told, and what it predicts."""
+"""Feed the live page of `lastcall rollout --ui`: send it the state, and predict."""
