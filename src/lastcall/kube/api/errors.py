@@ -119,7 +119,7 @@ OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to th
 
 
 MAX_ERRORS = 1000
-"""Of one object that are told: an answer with a hundred thousand of them takes a minute to make."""
+"""Most errors of one object in an answer: an answer with a hundred thousand of them takes a minute to make."""
 
 
 def invalid(target: Target, name: str, errors: Sequence[FieldError], *, group: str = "") -> StatusError:

@@ -112,8 +112,8 @@ def is_qualified_name(value: str) -> list[str]:
         if not parts[0]:
             problems.append("prefix part must be non-empty")
         else:
-            told = {max_length(DNS1123_SUBDOMAIN_MAX): _most_bytes(DNS1123_SUBDOMAIN_MAX)}
-            problems += [f"prefix part {told.get(problem, problem)}" for problem in is_dns1123_subdomain(parts[0])]
+            replaced = {max_length(DNS1123_SUBDOMAIN_MAX): _most_bytes(DNS1123_SUBDOMAIN_MAX)}
+            problems += [f"prefix part {replaced.get(problem, problem)}" for problem in is_dns1123_subdomain(parts[0])]
     name = parts[-1]
     if not name:
         problems.append("name part must be non-empty")

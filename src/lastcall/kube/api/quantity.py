@@ -16,7 +16,7 @@ Format = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
 
 PATTERN = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 MAX_CHARACTERS, MAX_EXPONENT = 1000, 1000
-"""Kubernetes has no such limits, and its API server stands still for minutes at `1e-2147483648`."""
+"""Kubernetes has no such limits, and its API server hangs for minutes at `1e-2147483648`."""
 TOO_LONG = f"quantities must have at most {MAX_CHARACTERS} characters and exponents at most {MAX_EXPONENT}"
 FORMAT_ERROR = f"quantities must match the regular expression '{PATTERN}'"
 SUFFIX_ERROR = "unable to parse quantity's suffix"

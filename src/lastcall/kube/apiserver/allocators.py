@@ -27,7 +27,7 @@ class Allocator:
         self._taken: set[int] = set()
 
     def take(self, number: int) -> bool:
-        """False when somebody has it. Raises ValueError outside the range."""
+        """Take it; return False when it is taken already. Raises ValueError outside the range."""
         if not self._first <= number <= self._last:
             raise ValueError(f"{number} is not in {self._first}-{self._last}")
         if number in self._taken:
@@ -53,7 +53,7 @@ class Allocator:
 
 
 def out_of_range(address: str, network: IPv4Network, dry_run: bool) -> str:
-    """A dry run asks the first range and is told which that is; a write looks for a range that has the address.
+    """Return the error for an address outside the ranges: a dry run names the first one, a write has looked in all.
 
     Source: ipallocator.go, cidrallocator.go:MetaAllocator.DryRun.
     """
@@ -102,7 +102,7 @@ class ClusterIPAllocator:
             raise AllocationError(f"failed to allocate IP {address}: provided IP is already allocated")
 
     def take_any(self) -> str:
-        """From the upper band while it lasts: the lower one is for addresses that somebody chose.
+        """From the upper band while it lasts: the lower one is for addresses that users choose.
 
         Source: KEP-3070, ServiceIPStaticSubrange. Raises AllocationError when the range is full.
         """
@@ -151,7 +151,7 @@ class NodePortAllocator:
 
 
 def why_not(allocator: AddressAllocator | PortAllocator, value: Any, dry_run: bool) -> str:
-    """Why what somebody chose cannot be taken; "" when it can."""
+    """Return why a chosen address cannot be taken; "" when it can."""
     try:
         allocator.take(value, dry_run=dry_run)
     except AllocationError as error:

@@ -38,7 +38,7 @@ class Catalog:
         self._custom: dict[tuple[str, str, str], CustomResource] = {}
 
     def changed(self) -> None:
-        """The documents are made anew when somebody asks for them."""
+        """Drop the documents: the next request makes them anew."""
         self._discovery = self._openapi = None
         self._custom = {(each.group, each.version, each.plural): each for each in self._declared()}
 

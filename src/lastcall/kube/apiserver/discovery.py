@@ -212,7 +212,7 @@ def _resource_entry(resource: Resource) -> Object:
 
 
 def _storage_version_hash(resource: Resource) -> str:
-    """Tells kinds that are stored alike: both versions of Event are stored as core/v1 (StorageVersionHash)."""
+    """Return an equal hash for kinds stored alike: both versions of Event count as core/v1 (StorageVersionHash)."""
     stored = stored_resource(resource)
     version = _HASHED_AS.get((stored.group, stored.plural), stored.version)
     name = f"{stored.group}/{version}/{stored.kind}"
@@ -228,7 +228,7 @@ def _subresource_entry(resource: Resource, name: str) -> Object:
 
 
 def _response_kind_entry(resource: Resource, name: str) -> Object:
-    """Group and version are told only where they are not the resource's own."""
+    """Return the entry; group and version are part of it only where they are not the resource's own."""
     group, version, kind = response_kind(resource, name)
     if (group, version) == (resource.group, resource.version):
         group, version = "", ""

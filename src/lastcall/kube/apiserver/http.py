@@ -175,16 +175,16 @@ class APIHandler:
     ) -> UserInfo:
         """Raises the 401 StatusError."""
         authorization = request.headers.get("Authorization", "")
-        told, counts = "failure", self._counts.authenticated
+        result, counts = "failure", self._counts.authenticated
         try:
             user = await self._authenticator.authenticate(authorization, certificate)
-            told = "success"
+            result = "success"
             return user
         except StatusError:
             self._begin_audit(request, None, about, received)
             raise
         finally:
-            counts[told] = counts.get(told, 0) + 1
+            counts[result] = counts.get(result, 0) + 1
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         received = "" if self._auditor is None else self._auditor.now()
@@ -290,8 +290,8 @@ class APIHandler:
             # (AuthorizePodWebsocketUpgradeCreatePermission, since 1.35).
             asked = about._replace(verb="create")
             decision = await authorizer.authorize(user, asked)
-        told = "allowed" if decision.allowed else "denied"
-        self._counts.authorized[told] = self._counts.authorized.get(told, 0) + 1
+        result = "allowed" if decision.allowed else "denied"
+        self._counts.authorized[result] = self._counts.authorized.get(result, 0) + 1
         if (audited := current()) is not None:
             audited.authorized(decision.allowed, decision.reason)
         if not decision.allowed:

@@ -15,7 +15,7 @@ from lastcall.kube.apiserver.auth.authentication import UserInfo, is_superuser
 from lastcall.kube.apiserver.deletion import DeleteOptions
 from lastcall.kube.apiserver.operations import Operations
 from lastcall.kube.apiserver.registry.listing import SLICE
-from lastcall.kube.apiserver.registry.watch import EventStream, Told
+from lastcall.kube.apiserver.registry.watch import EventStream, WatchItem
 from lastcall.kube.apiserver.requestinfo import RequestInfo
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.apiserver.wire.options import ListOptions, parse_delete_options
@@ -41,7 +41,7 @@ class DecodedEvents:
         event = self._events.take()
         return None if event is None else self._decoded(event)
 
-    def _decoded(self, event: Told) -> WatchEvent:
+    def _decoded(self, event: WatchItem) -> WatchEvent:
         type_ = event.type
         if type_ in ("ERROR", "BOOKMARK"):
             return WatchEvent(type_, event.value.decoded() or {})

@@ -128,7 +128,7 @@ def _allocators(world: World, store: Store, config: APIServerConfig) -> tuple[Ad
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Who somebody is, what they may do, and what admission makes of it. `shared` is what stores of kinds are given."""
+    """Authentication, authorization and admission of a request. `shared` is what stores of kinds are given."""
 
     authorizer: Authorizer
     issuer: TokenIssuer

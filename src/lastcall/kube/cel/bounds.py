@@ -1,6 +1,6 @@
-"""Bounds of what is not known yet: the size of a value, the cost of a call (cel-go checker/cost.go).
+"""Compute bounds of what is not known yet: the size of a value, the cost of a call (cel-go checker/cost.go).
 
-All sums and products stop at the biggest uint64, which stands for "no bound".
+All sums and products stop at the biggest uint64, which means "no bound".
 """
 
 import math
@@ -59,4 +59,4 @@ class Operand(Protocol):
         """The value of a literal, None for everything else."""
 
     def element(self) -> "Operand | None":
-        """What stands for each element of a list; None for what is not a list."""
+        """Return the value of any element of a list; None for what is not a list."""

@@ -10,7 +10,7 @@ from lastcall.kube.cel.values import NOTHING
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a name or a call stands for.
+    """What a name or a call refers to.
 
     A name (also a dotted one, at the node of its last Select): `name` as it was declared, and `value` for a constant.
     A call: `overloads`, the ids of all overloads that may be meant; one, if the types say which.

@@ -50,7 +50,7 @@ class _Known:
 
 
 class EventCorrelator:
-    """One per event source. `correlate` decides; `update_state` is told what the server has stored."""
+    """One per event source. `correlate` decides; `update_state` gets what the server has stored."""
 
     def __init__(self) -> None:
         self._spam: _Recent[TokenBucket] = _Recent()
@@ -89,7 +89,7 @@ class EventCorrelator:
         self._known.put(key, _Known(event["count"], event["firstTimestamp"], event["metadata"]["name"]))
 
     def _aggregate(self, event: Object, moment: datetime, seconds: float) -> tuple[Object, tuple[str, ...]]:
-        """`EventAggregator.EventAggregate`: from the tenth different message in 600 s on, one Event stands for all."""
+        """`EventAggregator.EventAggregate`: from the tenth different message in 600 s on, one Event represents all."""
         aggregate_key = (*_object_key(event), event["type"], event["reason"], event["reportingComponent"])
         similar = self._similar.get(aggregate_key)
         if similar is None or seconds - similar.last > AGGREGATE_INTERVAL_SECONDS:

@@ -198,7 +198,7 @@ class EventRecorder:
         }
 
     def _name(self, object_name: str) -> str:
-        """`<object>.<nanoseconds in hex>`; never the same twice from one recorder, even when the clock stands still."""
+        """`<object>.<nanoseconds in hex>`; never the same twice from one recorder, even with a clock that is frozen."""
         self._last_name_ns = max(self._world.clock.wall_ns(), self._last_name_ns + 1)
         suffix = f"{self._last_name_ns:x}"
         name = f"{object_name}.{suffix}"

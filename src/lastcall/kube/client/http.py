@@ -48,7 +48,7 @@ CONNECT_TIMEOUT = 10.0
 SILENCE_SECONDS = 15
 """After so long without an acknowledgement from a peer its connections are given up, idle watches too.
 
-What HTTP/2's pings are for in client-go (ReadIdleTimeout 30 s, PingTimeout 15 s): a network that was cut tells nobody.
+What HTTP/2's pings are for in client-go (ReadIdleTimeout 30 s, PingTimeout 15 s): nobody reports a cut network.
 """
 IDLE_SECONDS = 60.0
 """A connection that rested so long is not used again: before its server closes it, which it may do just when a request

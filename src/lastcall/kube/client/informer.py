@@ -2,7 +2,7 @@
 
 Source: client-go tools/cache (reflector.go, shared_informer.go). Handlers are plain functions called in order inside
 the informer's task; they should only note what changed (mostly: add a key to a work queue). Late and duplicate events
-are normal: an event that is not newer than the cache is dropped, and after a relist only differences are told.
+are normal: an event that is not newer than the cache is dropped, and after a relist only differences are reported.
 
 Each event is a guarded turn (`lastcall.world.crash_guard`): a handler that fails on one object keeps neither the
 other handlers nor other objects from their turn, and an index function that fails answers no value.
@@ -95,7 +95,7 @@ class Informer(Generic[T]):
         on_update: OnUpdate[T] | None = None,
         on_delete: OnDelete[T] | None = None,
     ) -> None:
-        """Register; what the cache holds already is told through `on_add` at once.
+        """Register; what the cache holds already is reported through `on_add` at once.
 
         `on_update(old, new)`; `on_delete` gets the last state known, which may be older than the real last one when
         the deletion happened while no watch was open.
@@ -113,7 +113,7 @@ class Informer(Generic[T]):
                     self._caught(key, error)
 
     async def synced(self) -> None:
-        """Return once the first list is in the cache and was told to the handlers."""
+        """Return once the first list is in the cache and was reported to the handlers."""
         await self._synced.wait()
 
     def get(self, namespace: str, name: str) -> T | None:
@@ -216,7 +216,7 @@ class Informer(Generic[T]):
         if old is not None:
             was = old["metadata"]
             if was.get("uid") != meta.get("uid"):
-                # Deleted and created again under one name while nobody watched: two lives, told as two.
+                # Deleted and created again under one name while nobody watched: two lives, reported as two.
                 self._remove(key, old)
                 old = None
             else:

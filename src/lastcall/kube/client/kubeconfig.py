@@ -82,7 +82,7 @@ def client_for(
 
     `credentials` are another user's than that of `config`; impersonation is not asked for then.
 
-    `say` is told what a credential plugin writes to stderr. Raises KubeconfigError.
+    `say` gets what a credential plugin writes to stderr. Raises KubeconfigError.
     """
     # late: 20 ms of `up`, which only writes one
     from lastcall.kube.client.access.credentials import Credentials

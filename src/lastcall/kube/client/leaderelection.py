@@ -4,7 +4,7 @@ Source: client-go tools/leaderelection/leaderelection.go (tryAcquireOrRenew, ren
 No clocks are compared: a candidate counts the lease's duration from when it saw the lease change, on its own monotonic
 clock. A leader stops `lease_duration - renew_deadline` seconds before anybody may take over, counted from when it sent
 its last successful renewal. What it does is fenced by the same time (`FencedClient`): a process that was stopped for a
-while wakes up as somebody who may write nothing.
+while wakes up without the right to write.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ JITTER_FACTOR = 1.2
 
 
 class LeadershipLost(Exception):
-    """The lease could not be renewed in time, or somebody else holds it."""
+    """The lease could not be renewed in time, or another candidate holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class LeaseTimes:
 class LeaderElector:
     """`await elector.run(lead)`: waits for the lease, then runs `lead` while it is held.
 
-    `identity` has to differ between candidates. `on_leader` is told the holder whenever another one is seen.
+    `identity` has to differ between candidates. `on_leader` gets the holder whenever another one is seen.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class LeaderElector:
         self._on_leader = on_leader
         self._observed: Object | None = None
         self._observed_at = 0.0
-        self._told = ""
+        self._reported_leader = ""
         self._renewed_at: float | None = None
 
     @property
@@ -116,7 +116,7 @@ class LeaderElector:
             await self._world.clock.sleep(times.retry_period * (1 + self._world.random.random() * JITTER_FACTOR))
 
     async def _renew(self, lost: asyncio.Event) -> None:
-        """Set `lost` when the deadline passes without a renewal, or somebody else holds the lease."""
+        """Set `lost` when the deadline passes without a renewal, or another candidate holds the lease."""
         while self.is_leader:
             await self._world.clock.sleep(self._times.retry_period)
             assert self._renewed_at is not None
@@ -145,7 +145,7 @@ class LeaderElector:
 
     async def _try_once(self) -> bool:
         if self.is_leader and self._observed is not None:
-            with suppress(StatusError):  # somebody wrote it: look
+            with suppress(StatusError):  # another candidate wrote it: look
                 return await self._write(self._observed)
         try:
             lease = await self._client.get(LEASES, self._name, self._namespace)
@@ -168,8 +168,8 @@ class LeaderElector:
             self._observed_at = self._now()
         self._observed = lease
         holder = self._holder()
-        if holder and holder != self._told:
-            self._told = holder
+        if holder and holder != self._reported_leader:
+            self._reported_leader = holder
             self._on_leader(holder)
 
     def _holder(self) -> str:

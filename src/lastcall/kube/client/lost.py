@@ -9,7 +9,7 @@ from lastcall.world.aiohttp_inside.client import aiohttp
 
 
 def why_lost(error: BaseException) -> str:
-    """Goes on from "because"; what is not in the table is told as the library tells it."""
+    """Return the text that follows "because"; what is not in the table has the words of the library."""
     if isinstance(error, asyncio.TimeoutError):
         return "no answer in time"
     if isinstance(error, aiohttp.ClientConnectorDNSError):

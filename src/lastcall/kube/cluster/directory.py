@@ -1,8 +1,8 @@
 """The directory of a staying cluster on the host: `$XDG_STATE_HOME/lastcall/<name>/` (0700).
 
 It holds `lock`, `front.json`, `front.sock`, `front.log` and `kubeconfig` (0600), and is gone when the cluster is.
-Whether a cluster lives is told by the lock, which front and what it forked hold by flock(2), never by a pid: a
-directory whose lock is free is what a killed front left, and whoever meets it clears it.
+A cluster lives as long as its lock is held, which front and what it forked hold by flock(2), never by a pid: a
+directory whose lock is free is what a killed front left, and the next process that finds it clears it.
 
 Everything is reached through directory file descriptors: no name in a path can be swapped for a link meanwhile.
 """
@@ -154,7 +154,7 @@ class ClusterDirectory:
     # -- the lock ----------------------------------------------------------------------------------------------------
 
     def lock(self, *, make: bool = True) -> bool:
-        """Take the lock; False when somebody has it, or when the directory was removed meanwhile.
+        """Take the lock; return False when another process has it, or when the directory was removed meanwhile.
 
         With `make` False a lock file that is not there is not made, and False too. Roles forked afterwards hold the
         lock as well: it is free only when all of them have ended.

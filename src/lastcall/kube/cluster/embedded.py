@@ -210,7 +210,7 @@ class Running:
     def on_process_died(self, callback: ProcessDied) -> None:
         """Report the death of `control-plane`, `node-1`, `shim-1`, an `orphan` of the shim, or `init`.
 
-        One that init starts again is told of by `on_process_restarted` alone, unless the cluster is still starting.
+        `on_process_restarted` alone reports one that init starts again, unless the cluster is still starting.
         """
         self._on_died.append(callback)
 
@@ -223,7 +223,7 @@ class Running:
         return RingRecorder(self._plan.rings["front"], actor, self._clock)
 
     def _woken(self) -> None:
-        """Let what follows come together: a Pod's end is twenty records, and whoever reads them takes the processor
+        """Let what follows come together: a Pod's end is twenty records, and their reader takes the processor
         from those who end it.
         """
         loop = asyncio.get_running_loop()
@@ -257,8 +257,8 @@ class Running:
                     asked.set_result(str(fields.get("error") or ""))
                 continue
             with crash_guard.Turn("init", str(fields.get("verb"))):
-                do, told = self._from_init.read(fields)
-                do(told)
+                do, message = self._from_init.read(fields)
+                do(message)
         if channel.closed:
             asyncio.get_running_loop().remove_reader(channel.socket)
             for asked in self._asked.values():
@@ -266,27 +266,27 @@ class Running:
                     asked.set_result("the cluster has ended")
             self._died(Died.read({"role": "init", "pid": 1, **self._tree.reap_init()}))
 
-    def _set_up_failed(self, told: Failed) -> None:
-        self._failed = told.message
+    def _set_up_failed(self, failed: Failed) -> None:
+        self._failed = failed.message
 
-    def _started(self, told: Started) -> None:
-        self._pids[told.role] = told.pid
+    def _started(self, message: Started) -> None:
+        self._pids[message.role] = message.pid
 
-    def _restarted(self, told: Restarted) -> None:
-        self._pids[told.role] = told.pid
+    def _restarted(self, message: Restarted) -> None:
+        self._pids[message.role] = message.pid
         for callback in self._on_restarted:
-            callback(told.role, told.pid)
+            callback(message.role, message.pid)
 
-    def _died(self, told: Died) -> None:
-        role = told.role
+    def _died(self, message: Died) -> None:
+        role = message.role
         if role in self._nodes:
             self._nodes[role].failed("the node's process ended meanwhile")
-        if self._is_up and told.restarts_in is not None:
+        if self._is_up and message.restarts_in is not None:
             return
         if role != "orphan":
-            self._dead.setdefault(role, told)
+            self._dead.setdefault(role, message)
         for callback in self._on_died:
-            callback(role, told.pid, told.exit_code, told.signal)
+            callback(role, message.pid, message.exit_code, message.signal)
         self._changed.set()
 
     def ask_node(self, node: str, message: Message) -> AsyncIterator[str]:
@@ -303,9 +303,9 @@ class Running:
         """Give the first node a connection that was accepted on the host; False when it takes none."""
         return self._egress[self.nodes[0]].hand_over(accepted, address, port, tell=self._tell_carried)
 
-    def on_carried(self, told: "Callable[[Carried], None]") -> None:
-        """Call `told` with what becomes of each connection handed over from now on (`kube/cluster/egress/pair.py`)."""
-        self._tell_carried, self._egress[self.nodes[0]].on_carried = True, told
+    def on_carried(self, callback: "Callable[[Carried], None]") -> None:
+        """Call `callback` with the outcome of each connection handed over later (`kube/cluster/egress/pair.py`)."""
+        self._tell_carried, self._egress[self.nodes[0]].on_carried = True, callback
 
     async def set_link(self, node: str, connected: bool) -> None:
         """Cut the link of a node's network namespace to the control plane's, or reconnect it. Raises ControlError."""

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.parts import WhyItDied
 
 _LINES_UNDER_LOAD = 5000
-"""Of output, told a second, where a load generator's requests are looked for in what applications print."""
+"""Recorded lines of output a second, where a load generator's requests are looked for in what applications print."""
 _ORPHANS_SECONDS = 0.005
 """Between two looks at what a dead shim left."""
 _END_SECONDS = 3.0

@@ -119,6 +119,6 @@ def looped(names: Iterable[str]) -> list[str]:
 
 
 def roles(of: Iterable[NodeLayout], load: bool = False) -> tuple[str, ...]:
-    """The processes of a cluster of these nodes, in the order in which people are told of them."""
+    """Return the processes of a cluster of these nodes, in the order in which the CLI shows them."""
     nodes = (role for each in of for role in (each.shim, each.name))
     return ("front", "init", "control-plane", *nodes, *((LOAD,) if load else ()))

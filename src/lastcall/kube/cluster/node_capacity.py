@@ -110,24 +110,24 @@ def beyond(wanted: NodeCapacity, nodes: Iterable[str], machine: Mapping[str, str
         for resource, text in wanted.of(node).items():
             if parse_quantity(machine[resource]) < parse_quantity(text):
                 found.setdefault((resource, text), []).append(node)
-    told: dict[str, str] = {}
+    excess: dict[str, str] = {}
     for (resource, text), names in found.items():
         said = f"{resource}={text} of {', '.join(names)}"
-        told[resource] = f"{told[resource]}, {said}" if resource in told else said
-    return told
+        excess[resource] = f"{excess[resource]}, {said}" if resource in excess else said
+    return excess
 
 
-def judge(told: Mapping[str, str], machine: Mapping[str, str], enforced: Iterable[str]) -> tuple[str, str]:
+def judge(excess: Mapping[str, str], machine: Mapping[str, str], enforced: Iterable[str]) -> tuple[str, str]:
     """Return (error, note), each "" for none, of what `beyond` found where control groups enforce `enforced`."""
-    refused = [resource for resource in told if resource in enforced]
+    refused = [resource for resource in excess if resource in enforced]
     if refused:
         first = refused[0]
         return (
-            f"--node-capacity {told[first]}: this machine has {first}={machine[first]}, and its control groups enforce "
-            "sizes of nodes. Give at most that",
+            f"--node-capacity {excess[first]}: this machine has {first}={machine[first]}, and its control groups "
+            "enforce sizes of nodes. Give at most that",
             "",
         )
-    if not told:
+    if not excess:
         return "", ""
-    has = ", ".join(f"{resource}={machine[resource]}" for resource in told)
-    return "", f"--node-capacity {'; '.join(told.values())}: declared only, because this machine has {has}"
+    has = ", ".join(f"{resource}={machine[resource]}" for resource in excess)
+    return "", f"--node-capacity {'; '.join(excess.values())}: declared only, because this machine has {has}"

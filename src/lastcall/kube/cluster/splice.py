@@ -13,8 +13,8 @@ _PIECE = 64 * 1024
 async def splice(one: socket.socket, other: socket.socket) -> None:
     """Return when both directions have ended; both sockets are closed then. Both must be non-blocking.
 
-    A sender waits for a receiver that reads slowly. What one end does not deliver any more (a reset) the other end is
-    told by a reset.
+    A sender waits for a receiver that reads slowly. What one end does not deliver any more (a reset) the other end
+    gets as a reset.
     """
     try:
         for sock in (one, other):
@@ -32,7 +32,7 @@ async def splice(one: socket.socket, other: socket.socket) -> None:
 
 
 def reset(sock: socket.socket) -> None:
-    """Close it so that the peer is told at once that something is wrong."""
+    """Close it so that the peer learns at once that something is wrong."""
     with suppress(OSError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     sock.close()

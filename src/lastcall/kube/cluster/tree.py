@@ -164,7 +164,7 @@ def _close(plan: Plan) -> None:
 
 
 class Tree:
-    """Init, and by it the roles. `channel` has what init tells; init ends when it is closed."""
+    """Start init, and by it the roles. `channel` has what init reports; init ends when it is closed."""
 
     def __init__(self, options: ClusterOptions, plan: Plan, init_pid: int, channel: Channel) -> None:
         self.options, self.plan, self.channel = options, plan, channel
@@ -209,7 +209,7 @@ class Tree:
     def host_pids(self, started: Mapping[int, str]) -> dict[str, int]:
         """Role → pid in the host's PID namespace, for the roles that live. `started` has their pids in the cluster's.
 
-        One of which init has not told yet is known by its name.
+        One that init has not reported yet is known by its name.
         """
         if self._has_ended:
             return {}

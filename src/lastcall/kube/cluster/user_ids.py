@@ -3,7 +3,7 @@
 As root Pods get ids from `REGION`, of which https://systemd.io/UIDS-GIDS says that nobody has them: above those of
 systemd-nspawn, below the foreign ones and everything that is negative somewhere. A cluster claims whole blocks of it,
 so that two clusters of one machine have different ones: it locks a byte for each in a file that only root can open. The
-kernel gives them back whatever becomes of the cluster. Blocks that /etc/subuid or /etc/subgid gives to somebody are
+kernel gives them back whatever becomes of the cluster. Blocks that /etc/subuid or /etc/subgid gives to a user are
 left alone. Where all are claimed one is shared: to be root there is as good as to be nobody on the machine, still.
 
 An ordinary user's cluster has what /etc/subuid gave beyond the first 65536, mostly nothing.
@@ -120,7 +120,7 @@ def _open_locks() -> int | None:
 
 
 def _lock(fd: int, kind: int, places: range, *, wait: bool = False) -> bool:
-    """Lock bytes for whoever has this open file, forks included. Return False where another one has any of them."""
+    """Lock bytes for all holders of this open file, forks included. Return False where another one has any of them."""
     wanted = struct.pack("hhqqi", kind, os.SEEK_SET, places.start, len(places), 0)
     try:
         fcntl.fcntl(fd, fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK, wanted)
@@ -139,7 +139,7 @@ def _give_back(fd: int) -> None:
 
 
 def subordinate_blocks(path: str) -> set[int]:
-    """The blocks of which /etc/subuid or /etc/subgid gives any id to somebody."""
+    """Return the blocks of which /etc/subuid or /etc/subgid gives any id to a user."""
     found: set[int] = set()
     with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
         for line in file:

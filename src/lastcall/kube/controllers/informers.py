@@ -122,7 +122,7 @@ class Informers:
         return informer
 
     def of(self, resource: Resource, namespace: str) -> Informer[T]:
-        """A cache of one namespace alone. It is not shared: whoever asks for it runs it."""
+        """A cache of one namespace alone. It is not shared: the caller runs it."""
         return Informer(self._client, resource, namespace, world=self._world)
 
     @property

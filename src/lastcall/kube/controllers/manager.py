@@ -123,8 +123,8 @@ async def run_controllers(
     """Run the controllers of `names` until cancelled. `recorder_for(name)` writes as that controller.
 
     `endpoint_updates_batch_period`: seconds between the change of a Pod and that of its EndpointSlice.
-    `volume_directories`: where volumes of the class `standard` are; None where somebody else makes them.
-    `sign`: makes the certificates that CertificateSigningRequests ask for; None where somebody else does.
+    `volume_directories`: where volumes of the class `standard` are; None where another program makes them.
+    `sign`: makes the certificates that CertificateSigningRequests ask for; None where another program does.
     `discover`: asks which kinds there are, of a server that is not ours.
     `openapi`: the OpenAPI v3 document of a group-version; without it the expressions of policies stay unchecked.
     `gates`: of the version of Kubernetes whose rules they follow; None for those of 1.36.

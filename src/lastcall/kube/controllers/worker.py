@@ -1,7 +1,7 @@
 """The loop that every controller has around its decision: take a key, sync it, retry with back-off.
 
-What a sync does not expect is caught by a wall: it is counted, told as an Event on the object, and the key backs off
-as after any other failure.
+What a sync does not expect is caught by a wall: it is counted and reported as an Event on the object, and the key backs
+off as after any other failure.
 
 Source: the `runWorker` / `processNextWorkItem` of every controller in pkg/controller.
 """

@@ -19,7 +19,7 @@ class Written(Generic[T]):
         return obj
 
     def forget(self, obj: AnyObject) -> None:
-        """It was deleted, or somebody else wrote it: the cache knows better."""
+        """Forget what was written: it was deleted, or another client wrote it, and the cache knows better."""
         self._newer.pop((namespace_of(obj), name_of(obj)), None)
 
     def get(self, namespace: str, name: str) -> T | None:

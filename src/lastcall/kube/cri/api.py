@@ -112,7 +112,7 @@ class RuntimeServiceError(Exception):
         self.reason = reason
 
     def as_rpc(self) -> str:
-        """As the kubelet tells it, for which every runtime is a gRPC server."""
+        """Return it as the kubelet shows it, for which every runtime is a gRPC server."""
         text = str(self)
         code = self.reason if self.reason in ("NotFound", "DeadlineExceeded") else "Unknown"
         return text if text.startswith("rpc error: ") else f"rpc error: code = {code} desc = {text}"

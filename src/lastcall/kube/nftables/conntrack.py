@@ -32,7 +32,7 @@ class Flow:
 
 
 def stale(flows: Iterable[Flow], frontends: Mapping[UDPFrontend, frozenset[str]]) -> list[Flow]:
-    """The flows to a Service that somebody else answers than one of its endpoints."""
+    """Return the flows to a Service that another address answers than one of its endpoints."""
     return [
         flow
         for flow in flows

@@ -1,4 +1,4 @@
-"""What stands in the table: sets and maps with their elements, chains with their rules; and what changes them.
+"""Describe what is in the table: sets and maps with their elements, chains with their rules; and what changes them.
 
 Neutral: `text` writes it for libnftables, `encode` for the kernel.
 """
@@ -118,7 +118,7 @@ Command = AddSet | AddChain | DeleteElements | FlushChain | AddRule | AddElement
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """All of it or nothing. `replace`: what the table held before is gone, whoever wrote it."""
+    """Apply all of it or nothing. `replace`: what the table held before is gone, no matter who wrote it."""
 
     commands: tuple[Command, ...] = field(default=())
     replace: bool = False

@@ -1,4 +1,4 @@
-"""What stands in the table now, who asked for it, and the transaction from there to what is wanted. Pure.
+"""Keep what is in the table now, who asked for it, and compute the transaction to what is wanted. Pure.
 
 Several owners may ask for the same thing (endpoints shared by Services, a set for n endpoints): it stays until the
 last one has gone. When two want different values under one key (two Services with one externalIP and port), the one
@@ -29,7 +29,7 @@ from lastcall.kube.nftables.objects import (
 ElementKey = tuple[str, SetKey]
 """(name of the set, key)."""
 Fragment = dict["NftSet | Chain | ElementKey", SetValue]
-"""What somebody wants to stand in the table: sets, chains (value None for both) and elements with their values.
+"""What one owner wants in the table: sets, chains (value None for both) and elements with their values.
 
 Chains are compared whole: two of one name must be equal.
 """

@@ -24,7 +24,7 @@ MASQUERADE_MARK = 0x4000
 _DROP, _JUMP, _GOTO, _RETURN = 0, -3, -4, -5
 _VERDICT_CODES = {"drop": _DROP, "return": _RETURN, "jump": _JUMP, "goto": _GOTO}
 _FIRST, _SECOND, _THIRD, _FOURTH = 1, 9, 10, 11
-"""Registers as nft chooses them: a key of several parts stands in neighbouring words."""
+"""Registers as nft chooses them: a key of several parts is in neighbouring words."""
 
 
 @dataclass(frozen=True, slots=True)

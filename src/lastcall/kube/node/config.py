@@ -1,4 +1,4 @@
-"""From the API server's watch to what the kubelet is told (kubelet config/config.go:podStorage.merge).
+"""Turn the API server's watch into the kubelet's Pod updates (kubelet config/config.go:podStorage.merge).
 
 Every change of the watch is a new SET of Pods; it is compared by UID with the SET before. A force delete is two writes
 (MODIFIED with grace 0, then DELETED) and so two SETs: the node acts on the first and loses nothing.
@@ -28,7 +28,7 @@ KUBELET_LOCAL_ANNOTATIONS = (
 
 
 class Operation(StrEnum):
-    """In the order in which they are told."""
+    """Define the operations in the order in which the kubelet gets them."""
 
     REMOVE = "REMOVE"
     ADD = "ADD"
@@ -99,7 +99,7 @@ class PodConfig:
         self._on_updates = on_updates
         self._known: dict[str, Pod] = {}
         self.ready = False
-        """The first SET was told: what is not in it may be taken for gone."""
+        """True after the first SET: what is not in it may be taken for gone."""
 
     async def run(self) -> None:
         """Follow until cancelled."""

@@ -1,4 +1,4 @@
-"""The sweep every two seconds that makes the node agree with what it is told to run
+"""Sweep every two seconds, so that the node runs what the kubelet is configured to run
 (kubelet_pods.go:HandlePodCleanups)."""
 
 from __future__ import annotations

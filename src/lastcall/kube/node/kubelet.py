@@ -1,6 +1,6 @@
 """The kubelet: hands its parts what happens (kubelet.go:syncLoopIteration). `assembly.py` puts them together.
 
-Nothing here waits: every handler tells a worker and returns. The parts that take time are tasks of their own.
+Nothing here waits: every handler notifies a worker and returns. The parts that take time are tasks of their own.
 """
 
 # check: observes because it admitted or rejected the Pod

@@ -19,7 +19,7 @@ class KubeletConfig:
     """`allocatable` are quantities as text (`cpu`, `memory`), `memory_capacity` bytes (0: as allocatable);
     `pod_pids_limit` is the most processes and threads of one Pod, 0 for no limit;
     `seccomp_default` is the kubelet's seccompDefault: RuntimeDefault for containers for which nothing else is asked;
-    `host_has_app_armor` is for what a Pod is told that demands a profile;
+    `host_has_app_armor` is for the message to a Pod that demands a profile;
     `allocations` is the directory where what Pods were given outlives the kubelet, "" for none;
     `pod_log_root` is a directory of the node, and so is `container_log_links` ("" for none), where log collectors find
     a link to every container's log; without `node_labels` a nodeSelector is left to the scheduler. Raises
@@ -41,7 +41,7 @@ class KubeletConfig:
     user_ids: UserIDs = field(default_factory=UserIDs)
     container_log_links: str = ""
     container_runtime: str = "lastcall"
-    """The name that stands before the ids of containers."""
+    """The name that precedes the ids of containers."""
     allocations: str = ""
     container_logs: ContainerLogPolicy = field(default_factory=ContainerLogPolicy)
     container_gc: ContainerGCPolicy = field(default_factory=ContainerGCPolicy)

@@ -65,7 +65,7 @@ class NodeConfig:
     allocatable: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     container_runtime: str = OWN_RUNTIME
-    """As `containerRuntimeVersion` tells it: name and version."""
+    """Name and version as `containerRuntimeVersion` shows them."""
     boot_id: str = ""
     system_uuid: str = ""
 

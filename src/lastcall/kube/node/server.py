@@ -1,6 +1,6 @@
 """The kubelet's HTTPS endpoint. Source: server/server.go.
 
-Whoever connects needs a client certificate of the cluster's authority (the TLS context demands it) in one of the
+A client needs a client certificate of the cluster's authority (the TLS context demands it) in one of the
 allowed organizations: the API server's `kube-apiserver-kubelet-client`, not a node's own.
 """
 

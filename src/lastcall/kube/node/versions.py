@@ -153,7 +153,7 @@ def behaviour_of(version: str) -> Behaviour:
 
 
 def gated(behaviour: Behaviour, gates: FeatureGates) -> Behaviour:
-    """The behaviour with what somebody has switched on or off."""
+    """Return the behaviour with the feature gates that the user has switched on or off."""
     return replace(
         behaviour,
         disruption_target=gates.enabled(POD_DISRUPTION_CONDITIONS),

@@ -218,7 +218,7 @@ class DNSServer:
             owner = name if name.endswith(".") else f"{name}."
             try:
                 section.append(dns.rrset.from_text(owner, TTL, "IN", kind, *data))
-            except Exception as error:  # what somebody's object says, and DNS cannot
+            except Exception as error:  # what an object says, and DNS cannot
                 crash_guard.caught("DNS record", name, error)
                 for each in data if len(data) > 1 else ():
                     with suppress(Exception):

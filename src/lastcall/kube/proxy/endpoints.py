@@ -40,7 +40,7 @@ class Endpoint:
 
 @lru_cache(16384)
 def is_ipv4(text: str) -> bool:
-    """Slices are anybody's to write, and the kernel is told addresses only."""
+    """Return whether it is an address: anybody may write slices, and the kernel takes addresses only."""
     try:
         return bool(IPv4Address(text))
     except ValueError:
@@ -57,7 +57,7 @@ def service_of(slice_: EndpointSlice) -> ServiceKey | None:
 
 
 def endpoints_of(slices: Iterable[EndpointSlice], node: str = "") -> Mapping[PortKey, tuple[Endpoint, ...]]:
-    """By port; sorted by address and port. An endpoint that stands in two slices counts once.
+    """Return the endpoints by port, sorted by address and port. An endpoint of two slices counts once.
 
     What a condition does not say: ready and serving are true, terminating is false.
     """

@@ -35,8 +35,8 @@ async def first_service(world: World, client: Client) -> None:
         tasks.cancel()
 
 
-def stands(table: str) -> bool:
-    """Whether an earlier process of this node left rules; they have to be looked after at once."""
+def table_exists(table: str) -> bool:
+    """Return whether an earlier process of this node left rules; they have to be looked after at once."""
     with suppress(OSError):  # a kernel that cannot be asked has none
         return has_nftables_table(table)
     return False

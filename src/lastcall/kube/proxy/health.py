@@ -1,4 +1,4 @@
-"""healthCheckNodePort: tells an external load balancer whether this node has endpoints of a Service.
+"""Answer an external load balancer whether this node has endpoints of a Service (healthCheckNodePort).
 
 Source: pkg/proxy/healthcheck/service_health.go. Ready endpoints count, terminating ones do not, though they may still
 get traffic: so the balancer leaves a node before the last of its connections has ended.

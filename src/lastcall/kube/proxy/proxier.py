@@ -61,7 +61,7 @@ SLICE = 100
 
 @dataclass(frozen=True, slots=True)
 class ProxyConfig:
-    """`node` is what is known before the API has told; `pod_cidr` and `service_cidr` are the whole cluster's.
+    """`node` is what is known before the API answers; `pod_cidr` and `service_cidr` are the whole cluster's.
 
     `own_addresses` are those of the Service network on which the node itself answers: the cluster DNS server's.
     """
@@ -74,7 +74,7 @@ class ProxyConfig:
 
 @dataclass(frozen=True, slots=True)
 class _News:
-    """What a watch told: kind, which object, and how it is now (None: gone)."""
+    """A change that a watch reported: kind, which object, and how it is now (None: gone)."""
 
     kind: str
     name: tuple[str, str]
@@ -126,12 +126,12 @@ class Proxier:
         self._to_proxy: DelayLine[_News] = DelayLine(world, lambda: self.propagation.api_to_proxy, self._arrive)
         self._to_kernel: DelayLine[_News] = DelayLine(world, lambda: self.propagation.proxy_to_kernel, self._take)
         self._wake = asyncio.Event()
-        self._untold: dict[ServiceKey, list[SeenChange]] = {}
+        self._unreported: dict[ServiceKey, list[SeenChange]] = {}
         self._written: dict[ServiceKey, ServiceView] = {}
         self._under_way: dict[ServiceKey, _UnderWay] = {}
         self._whole = True
         """The next write replaces the table."""
-        self._stands = False
+        self._table_exists = False
         """There is a table of ours in the kernel."""
         self._started = False
         self._set_aside: dict[ServiceKey, None] = {}
@@ -203,7 +203,7 @@ class Proxier:
                 service = self._served(news)
                 self._view.put_slice(news.name, news.obj)
                 if service is not None:
-                    self._untold.setdefault(service, []).extend(news.seen)
+                    self._unreported.setdefault(service, []).extend(news.seen)
             case "node":
                 self._view.put_node(news.obj)
         if self._started and self._view.changed:
@@ -247,9 +247,9 @@ class Proxier:
             except Exception as error:
                 self._caught(key, error)
                 look, fragments[key] = ServiceView(), {}
-            # Noted before the write: should it fail, this is told and cleaned up after the next one.
+            # Noted before the write: should it fail, this is reported and cleaned up after the next one.
             under_way = self._under_way.setdefault(key, _UnderWay(self._now(key)))
-            under_way.changes += self._untold.pop(key, ())
+            under_way.changes += self._unreported.pop(key, ())
             if look == ServiceView():
                 self._written.pop(key, None)
             else:
@@ -259,7 +259,7 @@ class Proxier:
         transaction = self._state.change(fragments)
         if self._whole:
             transaction = self._state.everything()
-            if not self._stands and not self._has_frontends() and not await self._sink.exists():
+            if not self._table_exists and not self._has_frontends() and not await self._sink.exists():
                 return  # no Service has come yet: the kernel is not asked to track connections
         if transaction:
             try:
@@ -270,7 +270,7 @@ class Proxier:
                 await self._write_one_by_one({key: fragment_of(self._now(key).rules) for key in self._under_way})
             else:
                 self._set_aside = {}
-            self._stands = True
+            self._table_exists = True
             self._whole = False
         done, self._under_way = self._under_way, {}
         for key, was in done.items():

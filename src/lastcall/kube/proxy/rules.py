@@ -1,7 +1,7 @@
 """Services, their endpoints and the node → what happens to a connection. Pure.
 
 Source: pkg/proxy/nftables/proxier.go:syncProxyRules, pkg/proxy/serviceport.go (UsesClusterEndpoints,
-UsesLocalEndpoints). Two kinds of sources are told apart: *inside* (Pods and the node itself) and *outside*. With
+UsesLocalEndpoints). There are two kinds of sources: *inside* (Pods and the node itself) and *outside*. With
 externalTrafficPolicy Local an inside source may go to any endpoint, an outside one to this node's only.
 """
 

@@ -27,7 +27,7 @@ class RuleSink(Protocol):
         ...
 
     async def exists(self) -> bool:
-        """Whether a table stands there, of an earlier process as a rule. Raises RuleError."""
+        """Return whether there is a table, of an earlier process as a rule. Raises RuleError."""
         ...
 
     async def forget_udp_flows(self, frontends: Mapping[UDPFrontend, frozenset[str]]) -> int:

@@ -77,14 +77,14 @@ class SliceRecords:
         address: str,
         conditions: _Conditions | None,
         version: str,
-        told: EndpointConditions,
+        change: EndpointConditions,
     ) -> SeenChange:
         facts: EndpointChangeSeen = {
             "node": self._node,
             "service": service[1],
             "slice": slice_name,
             "address": address,
-            **told,
+            **change,
             "observedResourceVersion": version,
         }
         record_id = self._recorder.record(ENDPOINT_CHANGE_SEEN, pod_uid=uid, rule=RULE_SEEN, facts=facts)

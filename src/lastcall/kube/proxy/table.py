@@ -1,4 +1,4 @@
-"""The shape of the table: what always stands in it, and what the rules of one Service add.
+"""Define the table: what is always in it, and what the rules of one Service add.
 
 A new connection's cost does not depend on how many Services there are, and neither does an update's. A Service port
 with n endpoints has n elements in the map `endpoints-<n>`, keyed by address, protocol, port and a slot 0 … n-1, and a
@@ -26,7 +26,7 @@ SERVICE_ADDRESSES = NftSet("service-addresses", "addresses")
 """All addresses that a rule may be about: other packets are not looked at further."""
 CLUSTER_IPS = NftSet("cluster-ips", "addresses")
 NODE_SERVICES = NftSet("node-services", "addresses")
-"""ClusterIPs on which somebody of this node listens: reached without us."""
+"""ClusterIPs on which a process of this node listens: reached without us."""
 NO_ENDPOINTS = NftSet("no-endpoints", "services")
 NO_LOCAL_ENDPOINTS = NftSet("no-local-endpoints", "services")
 NO_LOCAL_ENDPOINTS_OUTSIDE = NftSet("no-local-endpoints-outside", "services")
@@ -53,14 +53,14 @@ def by_slot(slots: NftSet) -> Chain:
     """The rule that chooses from one map of endpoints.
 
     In a chain of its own, so that it is written together with its map: nft 1.0.6 refuses to add a rule with a map of
-    this type that stands there already.
+    this type that exists already.
     """
     count = int(slots.name.rpartition("-")[2])
     return Chain(slots.name, ((nft.dnat_by_slot(slots.name, count),),))
 
 
 def skeleton(pod_cidr: str, service_cidr: str) -> Fragment:
-    """What stands in the table of a node without Services. `pod_cidr` is that of the whole cluster."""
+    """Return the content of the table of a node without Services. `pod_cidr` is that of the whole cluster."""
     outside: Rule = (nft.saddr_within(pod_cidr, outside=True), nft.saddr_not_local())
     checks: tuple[Rule, ...] = (
         (nft.service_verdict(FIREWALL.name),),

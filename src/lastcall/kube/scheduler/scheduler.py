@@ -179,7 +179,7 @@ class Scheduler:
             if isinstance(error, StatusError) and is_not_found(error):
                 self._queue.delete(pod.uid)
             else:
-                self._queue.failed(entry)  # bound by somebody else: its event takes it out
+                self._queue.failed(entry)  # bound by another scheduler: its event takes it out
             return
         except Exception as error:
             self._caught("scheduler bind", entry, error)
@@ -192,7 +192,7 @@ class Scheduler:
         self._events.event(pod.pod, "Normal", "Scheduled", message)
 
     async def _bind_volumes(self, entry: QueuedPod, volumes: PodVolumes, node: str) -> bool:
-        """Before the Pod itself (PreBind); False when that failed, which is told."""
+        """Bind them before the Pod itself (PreBind). Report a failure and return False."""
         pod = entry.pod
         try:
             await self._volumes.bind(volumes, node, lambda: self._queue.get(pod.uid) is entry)
@@ -247,7 +247,7 @@ class Scheduler:
             self._tasks.spawn(self._make_room(entry, preemption), name=f"preempt for {pod.namespace}/{pod.name}")
 
     async def _make_room(self, entry: QueuedPod, preemption: Preemption) -> None:
-        """The Pod is not looked at before its victims have been told; then it is, and waits for them to be gone."""
+        """Put the Pod off until its victims are deleted; it is looked at then, and waits for them to be gone."""
         assert preemption.chosen is not None
         try:
             await self._end_victims(entry, preemption, preemption.chosen.node.name)

@@ -122,7 +122,7 @@ def _by_default(counts: Mapping[str, int], nodes: Sequence[NodeInfo], cache: Cac
 def _explicit(
     pod: PodInfo, constraints: tuple[SpreadConstraint, ...], nodes: Sequence[NodeInfo], cache: Cache
 ) -> list[int | None]:
-    """None stands for a node that lacks one of the labels: it gets 0 points."""
+    """Return the points; None is a node that lacks one of the labels: it gets 0 points."""
     scored = [node for node in nodes if _has(node, constraints)]
     counted = [cache.counts(each.pods, living=True) for each in constraints]
     domains: list[dict[str, int]] = [{node.labels[each.topology_key]: 0 for node in scored} for each in constraints]

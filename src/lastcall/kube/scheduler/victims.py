@@ -43,7 +43,7 @@ class Victims:
         self._recorder = recorder
 
     async def end(self, preemptor: PodInfo, preemption: Preemption) -> bool:
-        """Every victim that is not ending already; False when one could not be told to."""
+        """Delete every victim that is not ending already; return False when one could not be deleted."""
         assert preemption.chosen is not None
         done = True
         victims = preemption.chosen.victims

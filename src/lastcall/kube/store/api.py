@@ -180,7 +180,7 @@ class Store(Protocol):
         """All changes under `prefix` with revision > `after`, history first. Raises `Compacted` on entering.
 
         `after` may lie in the future. With `trigger` only those that concern this value by the trigger of the prefix
-        need to be told: a watcher of one value of thousands is not woken for the others (cacher.go:triggerValues).
+        need to be woken: a watcher of one value of thousands is not woken for the others (cacher.go:triggerValues).
         `remote` watchers, read for another process, are woken before those of this one.
         """
         ...

@@ -103,13 +103,13 @@ class Index:
         return self._revision
 
     def set_aside(self, key: str, why: str) -> None:
-        """See `lastcall.kube.store.api.Store`. Whoever watches has to list again."""
+        """See `lastcall.kube.store.api.Store`. Clients that watch have to list again."""
         self._aside[key] = Unreadable(self._entries.pop(key), why)
         self._keys[kind_of(key)].remove(key)
         self._history.begin_anew(self._revision)
 
     def restate(self, key: str, value: Value) -> None:
-        """See `lastcall.kube.store.api.Store`. Whoever watches has to list again."""
+        """See `lastcall.kube.store.api.Store`. Clients that watch have to list again."""
         self._entries[key] = self._entries[key]._replace(value=value)
         self._history.begin_anew(self._revision)
 
@@ -161,7 +161,7 @@ class Index:
     def mend(self, key: str, value: Value, revision: int, *, deleted: bool) -> Entry:
         """What `apply` should have done and failed in the middle of, by the shortest way.
 
-        The write holds; its history is gone, so whoever watches or pages has to list again.
+        The write holds; its history is gone, so clients that watch or page have to list again.
         """
         entry = Entry(key, value, revision)
         if deleted:

@@ -35,7 +35,7 @@ LOG_PAGES = 4000
 LOG_PAGES_WHEN_FULL = 64
 LOG_BYTES_WHEN_FULL = 1 << 20
 """Of the log at the last stage: they stay its own, so that nobody else takes the room for deletions. SQLite reuses the
-file after a checkpoint and does not read what stands behind the last write."""
+file after a checkpoint and does not read what follows the last write."""
 LOG_SHARE = 32
 """On a small file system the log is a part of it that the reserve can take up when it goes into the file."""
 SHRUNK_PAGES = 512
@@ -251,7 +251,7 @@ class Log:
         log_bytes = 0
         with suppress(OSError):
             log_bytes = os.stat(f"{self.path}-wal").st_blocks * 512
-        with suppress(sqlite3.Error):  # what is acknowledged stands in the write-ahead log
+        with suppress(sqlite3.Error):  # what is acknowledged is in the write-ahead log
             self._connection.close()
         self._ballast.grow(0, log_bytes)
 

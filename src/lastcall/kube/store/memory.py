@@ -1,7 +1,7 @@
 """The store in memory: the index alone.
 
 What the history has forgotten and is still there lies at rest, and is kept as JSON, a quarter of the decoded object;
-but what somebody of this process watches is in their cache anyhow.
+but what this process watches is in the watchers' cache anyhow.
 Nothing here suspends except a watcher with nothing to read, so every call is atomic on its event loop.
 """
 

@@ -1,4 +1,4 @@
-"""What stands in the file of the SQLite store, its version, and how an older version becomes ours.
+"""Define the content of the SQLite store's file and its version, and migrate older versions.
 
 One row is one write, in the order of revisions, as in etcd. A row is dropped when no reader can ask for it any more:
 the row that a forgotten write replaced, and the row of a forgotten deletion. `meta.compacted` is the revision up to

@@ -93,7 +93,7 @@ class Ballast:
         return whole, os.fstat(fd).st_blocks * 512, room.f_bavail * room.f_frsize
 
     def lacks_blocks(self) -> bool:
-        """Whether the file system has none for us: SQLite tells a quota that is used up as an error of the disk."""
+        """Return whether the file system has none for us: SQLite reports a used-up quota as an error of the disk."""
         if not self._path:
             return False
         try:

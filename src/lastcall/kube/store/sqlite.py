@@ -8,7 +8,7 @@ Reads see durable writes only. So does a compare: a second write to a key waits 
 
 Without room (`space.py`) a group is taken apart: what still may be written is asked for once more, with more of the
 reserve, and the rest is refused. While that lasts history is not kept, so that each write that replaces or deletes
-gives back its room, and whoever wants to write more has the store look first whether there is room again.
+gives back its room, and before a write of more the store looks whether there is room again.
 """
 
 # check: many attributes SQLiteStore because it has the log, the writer's queue and what is to be trimmed

@@ -2,7 +2,7 @@
 
 Most writes are made and read by the same process, and nobody asks for the JSON of a version that the next one replaces
 a moment later. So JSON is made when it is first asked for; from then on it is what is kept, and the decoded object
-only as long as somebody else has it.
+only as long as another part of the process has it.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ class Value:
         return self._assumed if self._encoded is None else len(self._encoded)
 
     def decoded(self) -> dict[str, Any] | None:
-        """The decoded object, where somebody has it. Shared: never to be changed."""
+        """Return the decoded object, where it is still in use. Shared: never change it."""
         if self.object is not None:
             return self.object
         return None if self._object is None else self._object()

@@ -144,7 +144,7 @@ class Watchers:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._fed: deque[tuple[int, int]] = deque()
-        """(revision, size) of the changes that somebody may not have read."""
+        """(revision, size) of the changes that a watcher may not have read."""
         self._fed_bytes = 0
         self._by_prefix: dict[str, _Siblings] = {}
         self._by_trigger: dict[str, dict[str, _Siblings]] = {}
@@ -183,7 +183,7 @@ class Watchers:
             _discard(self._by_trigger[prefix], trigger, watcher)
 
     def are_followed(self, key: str) -> bool:
-        """Whether somebody of this process watches all objects of the kind of `key`."""
+        """Return whether this process watches all objects of the kind of `key`."""
         return any(not watcher.remote for watcher in self._by_prefix.get(kind_of(key), ()))
 
     def feed(self, change: Change) -> None:
@@ -228,7 +228,7 @@ class Watchers:
             return self._triggers[prefix](change)
         except Exception as error:
             crash_guard.noticed("store watchers", change.key, error)
-            _log.exception("%s: whom this change concerns cannot be told: all are told", change.key)
+            _log.exception("%s: cannot decide which watchers this change concerns: all get it", change.key)
             return indexed
 
     def _will_wake(self, watcher: Watcher) -> None:

@@ -1,4 +1,4 @@
-"""How a connection to somebody's address is made, where this process's own routes are not the way."""
+"""Connect to an address by another way than this process's own routes."""
 
 import socket
 from collections.abc import Awaitable, Callable

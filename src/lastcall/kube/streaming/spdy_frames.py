@@ -216,7 +216,7 @@ class Decoder:
         return frames
 
     def _control(self, kind: int, flags: int, body: bytes) -> Frame | None:
-        """None for a type that is not known, which the protocol tells us to ignore."""
+        """Return None for an unknown type, which the protocol says to ignore."""
         fin = bool(flags & FLAG_FIN)
         try:
             number = unpack_from(">I", body)[0]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
 
 LONGEST_HEADER = 1 << 20
-"""Bytes of a request line that servers take: a long command stands in the URL (Go's DefaultMaxHeaderBytes)."""
+"""Bytes of a request line that servers take: a long command is part of the URL (Go's DefaultMaxHeaderBytes)."""
 CHUNK = 64 << 10
 """Bytes read at once, and the most that waits unread per direction (twice as much is held back in the kernel)."""
 
@@ -74,7 +74,7 @@ class SocketStream:
 
 
 class _TakenOver(asyncio.StreamReaderProtocol):
-    """Tells the HTTP server of the end too, which otherwise would remember the connection forever."""
+    """Report the end to the HTTP server too, which otherwise would remember the connection forever."""
 
     def __init__(self, reader: asyncio.StreamReader, before: asyncio.BaseProtocol) -> None:
         super().__init__(reader)

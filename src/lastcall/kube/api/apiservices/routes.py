@@ -60,7 +60,7 @@ def remote_of(api_service: Object) -> Remote | None:
 
 @dataclass(slots=True)
 class Routes:
-    """`changed` is told of each change of `remote`."""
+    """`changed` is called with each change of `remote`."""
 
     changed: Callable[[], None] = lambda: None
     remote: dict[GroupVersion, Remote] = field(default_factory=dict)

@@ -54,7 +54,7 @@ class Correlated:
         return None if inner is None else Correlated(new[name], old[name], inner)
 
     def index(self, at: int) -> "Correlated | None":
-        """An item; None where it cannot be told which one it was."""
+        """Return an item with what it was before; None where that is unknown."""
         if at not in self._children:
             if self._items is None:
                 self._items = OldItems(self.schema, self.old)

@@ -39,7 +39,7 @@ class CustomResource(Resource):
     selectable: tuple[str, ...] = ()
     """JSON paths that field selectors may ask for."""
     warning: str = ""
-    """What a request for a deprecated version is told."""
+    """The warning for a request for a deprecated version."""
     stored: "CustomResource | None" = None
     has_defaults: bool = False
     """Whether objects that were stored before may lack a default."""

@@ -123,7 +123,7 @@ def metadata_alone(obj: Object) -> Object:
 
 def daemon_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
     meta = obj.setdefault("metadata", {})
-    # The number of template generations, a field once, is an annotation of whoever writes the object.
+    # The number of template generations, a field once, is an annotation that the client writes.
     meta["annotations"] = {TEMPLATE_GENERATION: "0", **(meta.get("annotations") or {})}
     spec = obj.setdefault("spec", {})
     update = spec.setdefault("updateStrategy", {})
@@ -283,7 +283,7 @@ def resource_quota(obj: Object) -> None:
 
 
 def limit_range(obj: Object) -> None:
-    """A container's `max` stands in for a missing `default`, and that for a missing `defaultRequest`."""
+    """Fill a missing `default` from a container's `max`, and a missing `defaultRequest` from the `default`."""
     for item in (obj.setdefault("spec", {})).get("limits") or ():
         if item.get("type") != "Container":
             continue

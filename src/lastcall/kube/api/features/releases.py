@@ -1,4 +1,4 @@
-"""The releases of Kubernetes that lastcall stands for."""
+"""List the releases of Kubernetes that lastcall reproduces."""
 
 DEFAULT_VERSION = "1.36"
 """Of a cluster that is asked for none. `cli/options.py` has it, too: commands load nothing of Kubernetes for it."""

@@ -47,7 +47,7 @@ def form(accept: str) -> str | None:
 
 
 def text(status: Status, colon: str = "") -> str:
-    """`colon`: components differ in what stands after a name."""
+    """Return the page as text. `colon`: components differ in what follows a name."""
     seconds = int(status.now - status.started)
     days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
     up = f"{days * 24 + hours} hr {minutes:02d} min {seconds % 60:02d} sec"
@@ -64,7 +64,7 @@ def text(status: Status, colon: str = "") -> str:
 
 
 def document(status: Status, version: str) -> bytes:
-    told = {
+    content = {
         "kind": "Statusz",
         "apiVersion": f"config.k8s.io/{version}",
         "metadata": {"name": status.component},
@@ -75,4 +75,4 @@ def document(status: Status, version: str) -> bytes:
         "emulationVersion": status.minor,
         "paths": list(status.paths),
     }
-    return json.dumps(told, indent=2).encode() + b"\n"
+    return json.dumps(content, indent=2).encode() + b"\n"

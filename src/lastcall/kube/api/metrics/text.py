@@ -1,7 +1,7 @@
 """Prometheus's text format, as Go's client writes it.
 
-`families.tsv` has name, type and help of each family, as the components of Kubernetes 1.36.2 tell them; it is read when
-somebody asks. Source: prometheus/common expfmt/text_create.go.
+`families.tsv` has name, type and help of each family, as the components of Kubernetes 1.36.2 have them; it is read
+with the first request. Source: prometheus/common expfmt/text_create.go.
 """
 
 import math
@@ -37,7 +37,7 @@ def _known() -> dict[str, tuple[str, str]]:
 
 
 def exposition(families: Iterable[tuple[str, Samples]]) -> str:
-    """The text of families, by name; those of one name are told together. Raises KeyError for a name that
+    """Return the text of families, sorted by name; those of one name are together. Raises KeyError for a name that
     `families.tsv` does not have."""
     known = _known()
     gathered: dict[str, list[tuple[Labels, float | Counted]]] = {}

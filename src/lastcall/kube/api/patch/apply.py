@@ -257,14 +257,14 @@ def _check_order(name: str, order: Any, current: Any, patch: Any, struct: Struct
         for index, item in enumerate(order):
             if not isinstance(item, dict):
                 raise _fail(f"value for key {index} is not a map")
-    told = [item for item in patch or () if not (isinstance(item, dict) and _DIRECTIVE in item)]
+    items = [item for item in patch or () if not (isinstance(item, dict) and _DIRECTIVE in item)]
     at = 0
     for item in order:
-        if at < len(told) and (
-            told[at].get(key) == item.get(key) if key and isinstance(told[at], dict) else told[at] == item
+        if at < len(items) and (
+            items[at].get(key) == item.get(key) if key and isinstance(items[at], dict) else items[at] == item
         ):
             at += 1
-    if order and at < len(told):
+    if order and at < len(items):
         shown = f"The order in patch list:\n{go_map(patch)}\n doesn't match {_ORDER[:-1]} list:\n{go_map(order)}\n"
         raise _fail(shown)
     return field

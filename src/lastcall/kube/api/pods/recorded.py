@@ -1,6 +1,6 @@
 """What records say of a Pod: the API server writes it with PodCreated and PodStatusWritten.
 
-No story is told here: the types of one take 10 ms to import, which the API server would spend in its first create.
+No story is made here: the types of one take 10 ms to import, which the API server would spend in its first create.
 """
 
 from collections.abc import Iterable
@@ -48,13 +48,13 @@ def restart_rules_of(container: Object) -> tuple[tuple[str, tuple[int, ...]], ..
 
 def container_facts(pod: Object) -> "list[ContainerOfPod]":
     """Return what a PodCreated record says of a Pod's containers, for a story without the object."""
-    told: list[ContainerOfPod] = []
+    containers: list[ContainerOfPod] = []
     for kind, container in containers_of(pod.get("spec") or {}):
         each: ContainerOfPod = {"name": container.get("name") or "", "kind": kind, "preStop": pre_stop_of(container)}
         if rules := restart_rules_of(container):
             each["restartRules"] = rules
-        told.append(each)
-    return told
+        containers.append(each)
+    return containers
 
 
 _STARTING = (None, "", "ContainerCreating", "PodInitializing")

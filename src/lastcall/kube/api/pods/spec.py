@@ -20,7 +20,7 @@ _COMPUTE = ("cpu", "memory")
 
 
 def all_containers(pod: AnyObject, *, ephemeral: bool = True) -> Iterator[tuple[ContainerGroup, Object]]:
-    """Every container of the spec with the list it stands in: init, then application, then ephemeral ones."""
+    """Yield every container of the spec with the list it is in: init, then application, then ephemeral ones."""
     spec = pod.get("spec") or {}
     groups: tuple[ContainerGroup, ...] = ("initContainers", "containers", "ephemeralContainers")
     for group in groups if ephemeral else groups[:2]:

@@ -171,7 +171,7 @@ def _template(resource: Resource, obj: Object) -> list[str]:
 
 
 def pod_warnings(spec: Object, path: str) -> list[str]:
-    """`path` is where the Pod's spec stands."""
+    """Return the warnings about a Pod's spec at `path`."""
     said = [f"{path}.nodeSelector[{key}]: {_LABELS[key]}" for key in spec.get("nodeSelector") or () if key in _LABELS]
     for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
         at, key = f"{path}.topologySpreadConstraints[{index}]", constraint.get("topologyKey") or ""

@@ -73,7 +73,7 @@ def decode_envelope(body: bytes) -> Object:
     head: Object = {"kind": kind, "apiVersion": api_version}
     message = message_of(api_version, kind)
     if message not in _data():
-        # The caller tells what is wrong with kind and version.
+        # The caller reports what is wrong with kind and version.
         return head
     return {**head, **_message(message, base64.b64decode(envelope.get("raw", "")), 0)}
 

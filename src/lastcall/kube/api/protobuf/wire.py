@@ -13,5 +13,5 @@ def varint(number: int) -> bytes:
 
 
 def delimited(field: int, data: bytes) -> bytes:
-    """A field whose length is told: bytes, text, a message."""
+    """Return a field with a length prefix: bytes, text, a message."""
     return varint(field << 3 | 2) + varint(len(data)) + data

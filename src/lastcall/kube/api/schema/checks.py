@@ -58,15 +58,15 @@ def check_fields(resource: Resource, obj: Object) -> list[str]:
     Raises `DecodeError` for a value of the wrong type, which no decoding accepts.
     """
     problems = _Problems()
-    with problems.told():
+    with problems.raise_saved():
         _check_struct(struct_for(resource), obj, "", "", problems)
     return problems[:MAX_PROBLEMS]
 
 
 def check_value(field: Field, value: Any) -> list[str]:
-    """`check_fields`, for the value of one field; messages tell no path. Raises DecodeError."""
+    """`check_fields`, for the value of one field; messages have no path. Raises DecodeError."""
     problems = _Problems()
-    with problems.told():
+    with problems.raise_saved():
         _check(field, value, "", "", Struct("", {"f": {}}, {}), problems)
     return problems
 
@@ -74,8 +74,8 @@ def check_value(field: Field, value: Any) -> list[str]:
 class _Problems(list[str]):
     """What strict decoding finds, and the first value of a wrong type.
 
-    Go goes on after a wrong type and tells the first at the end, but what a type of its own cannot read (a time, a
-    quantity) it tells at once. (`encoding/json: decodeState.saveError`)
+    Go goes on after a wrong type and reports the first at the end, but what a type of its own cannot read (a time, a
+    quantity) it reports at once. (`encoding/json: decodeState.saveError`)
     """
 
     saved: DecodeError | None = None
@@ -85,8 +85,8 @@ class _Problems(list[str]):
             self.saved = error
 
     @contextmanager
-    def told(self) -> Iterator[None]:
-        """Raises DecodeError at the end. Without JSON in between the first error is told, whatever it is."""
+    def raise_saved(self) -> Iterator[None]:
+        """Raise DecodeError at the end. Without JSON in between this is the first error, of any kind."""
         try:
             yield
         except DecodeError as error:
@@ -151,7 +151,7 @@ def _check_schema_or(other: str, value: Any, names: str, owner: Struct) -> None:
     for each in _schemas_in(value):
         if each is not None:
             problems = _Problems()
-            with problems.told():
+            with problems.raise_saved():
                 _check(_schema_field(), each, "", names, owner, problems)
 
 

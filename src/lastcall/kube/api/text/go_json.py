@@ -1,4 +1,4 @@
-"""JSON as Go reads it: what is not UTF-8 becomes U+FFFD, and what is wrong is told in Go's words.
+"""Read JSON as Go does: what is not UTF-8 becomes U+FFFD, and errors have Go's words.
 
 Source: encoding/json (scanner.go, decode.go:unquoteBytes).
 """

@@ -1,6 +1,6 @@
 """YAML as Kubernetes reads it: sigs.k8s.io/yaml, without recursion and within bounds.
 
-libyaml's parser, which keeps its states on the heap, tells events; from them the value is built with a stack of our
+libyaml's parser, which keeps its states on the heap, emits events; from them the value is built with a stack of our
 own. (Its composer calls itself once a level and overflows the C stack at some ten thousand of them.)
 
 A big text takes seconds: `steps` gives its caller a turn every few milliseconds.
@@ -40,7 +40,7 @@ class YAMLError(ValueError):
 
 
 class _Frame:
-    """A list or map that is being read. `value` None stands for the document itself."""
+    """A list or map that is being read. `value` None is the document itself."""
 
     __slots__ = ("anchor", "at", "key", "kinds", "line", "lines", "merging", "nodes", "value", "waiting")
 
@@ -105,7 +105,7 @@ def steps(data: bytes, problems: list[str] | None = None, *, max_text: int = MAX
         raise YAMLError(str(error)) from None
     finally:
         events.dispose()
-    if reader.aliased:  # what an alias stands for is shared until here
+    if reader.aliased:  # the value of an alias is shared until here
         return orjson.loads(orjson.dumps(reader.value))
     return reader.value
 
@@ -222,7 +222,7 @@ class _Reader:
         self._add(value, frame, frame.merging)
 
     def _add(self, value: Any, where: Any, merged_list: bool = False) -> None:
-        """A whole value (a map that may be merged is a `_Mapping`) to what it stands in."""
+        """Add a whole value (a map that may be merged is a `_Mapping`) to the list or map around it."""
         if not self._frames:
             self.value = _json(value)
             return

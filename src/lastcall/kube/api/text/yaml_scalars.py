@@ -1,4 +1,4 @@
-"""What a YAML scalar stands for: YAML 1.1 as Kubernetes reads it, and keys as the texts that JSON needs.
+"""Read YAML scalars: YAML 1.1 as Kubernetes reads it, and keys as the texts that JSON needs.
 
 Sources: sigs.k8s.io/yaml (goyaml.v2/resolve.go; yaml.go:convertToJSONableObject), tried on Kubernetes 1.36.
 """

@@ -13,7 +13,7 @@ INSTANTIATION = "program instantiation failed: "
 
 
 class Scope(Protocol):
-    """What expressions of one object may name. Each variable that was told may be named by those after it."""
+    """What expressions of one object may name. Each declared variable may be named by those after it."""
 
     def variable(self, name: str, text: str) -> str:
         """What is wrong with the expression of a variable; "" for nothing. What follows may name the variable."""

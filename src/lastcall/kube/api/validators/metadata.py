@@ -65,7 +65,7 @@ def validate_annotations(annotations: dict[str, str] | None, path: str = "metada
 EVEN_EMPTY = frozenset(
     ("deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields", "sharedCounters")
 )
-"""Of these also an empty list and 0 are too much: Go tells them from none."""
+"""Of these also an empty list and 0 are too much: Go distinguishes them from none."""
 NOT_OF_TEMPLATES = "cannot be set"
 ONLY_ONE_SET = "only one of `sharedCounters` or `devices` is allowed"
 _OF_OBJECTS = (

@@ -211,7 +211,7 @@ def _before_template(spec: Object) -> list[FieldError]:
 
 
 def new_stateful_set(obj: Object) -> list[FieldError]:
-    """What only a new one is asked, where it is told: around the selector. (`ValidateStatefulSet`)"""
+    """Check what only a new one must have, in the place of its errors: around the selector. (`ValidateStatefulSet`)"""
     spec = obj.get("spec") or {}
     errors = _before_template(spec)
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):

@@ -1,4 +1,4 @@
-"""What admission is told of one write, in one object that the whole chain is run with.
+"""Describe one write to admission, in one object that the whole chain is run with.
 
 Source: apiserver pkg/admission/{interfaces.go, attributes.go}.
 """

@@ -56,7 +56,7 @@ async def stored_list(operations: Operations, resource: Resource, page: Page) ->
         if len(items) < len(page.entries):
             await operations.clock.sleep(0)
     head = list_head(resource, page.revision, page.continue_, page.remaining)
-    # An item is `{` and what follows kind and apiVersion; between two items stands a comma.
+    # An item is `{` and what follows kind and apiVersion; between two items is a comma.
     length = len(head) + sum(map(len, items)) + (2 - cut) * len(items) - bool(items) + len(END)
     return StoredList(length, _stored_pieces(head, items, cut))
 
@@ -165,7 +165,7 @@ class _Encoder:
         columns = [each["name"] for each in head.get("columnDefinitions") or ()]
         nil = media_type.as_ == "PartialObjectMetadataList" or columns == ["Name", "Created At"]  # of no printer's own
         self._nothing = b"null" if nil else b"[]"
-        """What stands for no items: Go appends to a list that is nil there."""
+        """The JSON of no items: Go appends to a list that is nil there."""
         self._yaml = media_type.name == YAML
         if self._yaml:
             self.before = self._text({key: value for key, value in head.items() if key < name})

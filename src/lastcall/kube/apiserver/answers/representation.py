@@ -18,7 +18,7 @@ from lastcall.kube.api.protobuf.encoding import encode_envelope, watch_frame
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.apiserver.operations import Operations
 from lastcall.kube.apiserver.registry.objects import watch_line
-from lastcall.kube.apiserver.registry.watch import Told
+from lastcall.kube.apiserver.registry.watch import WatchItem
 from lastcall.kube.apiserver.wire.negotiation import PROTOBUF, YAML, MediaType, check_form
 
 META_GROUP = "meta.k8s.io"
@@ -86,12 +86,12 @@ class WatchEncoder:
         self._query = query
         self._columns_sent = False
 
-    def frame(self, event: Told) -> bytes:
+    def frame(self, event: WatchItem) -> bytes:
         """An event in protobuf."""
         said = orjson.loads(self.line(event))
         return watch_frame(said["type"], said["object"])
 
-    def line(self, event: Told) -> bytes:
+    def line(self, event: WatchItem) -> bytes:
         if event.type == "ERROR":
             return watch_line(event.type, event.value.encoded())
         if not self._media_type.as_:

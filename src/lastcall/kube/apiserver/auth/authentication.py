@@ -118,7 +118,7 @@ def _subject_user(subject: tuple[tuple[tuple[str, str], ...], ...]) -> UserInfo 
     return UserInfo(name, (*groups, ALL_AUTHENTICATED)) if name else None
 
 
-# Controllers and scheduler have roles of their own in Kubernetes, which are not told apart here: they run in the API
+# Controllers and scheduler have roles of their own in Kubernetes, which are not distinguished here: they run in the API
 # server's process.
 _PRIVILEGED_USERS = frozenset({"system:kube-controller-manager", "system:kube-scheduler", "system:apiserver"})
 

@@ -1,4 +1,4 @@
-"""Acting as somebody else: whom a request asks to be (`Impersonate-*` headers), and whether it may.
+"""Check impersonation: whom a request asks to be (`Impersonate-*` headers), and whether it may.
 
 Five modes are tried in turn: four constrained ones, which ask for the right to become that user *and* for the right to
 do this one thing as such a user, then the legacy one, which asks for the verb `impersonate` alone.
@@ -100,7 +100,7 @@ class Impersonator:
     def __init__(self, check: Check) -> None:
         self._check = check
         self._last: OrderedDict[str, int] = OrderedDict()
-        """User → the mode that was last granted: tried first, and its refusal is the one that is told."""
+        """User → the mode that was last granted: tried first, and its refusal is the one that the client gets."""
 
     async def user_of(self, asked: Impersonation, requestor: UserInfo, request: RequestInfo) -> UserInfo:
         """The user to act as. Raises the 403 StatusError of the first mode that refuses when none allows it."""
@@ -159,7 +159,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """One way to be allowed to act as somebody. `name` is "" for the legacy one."""
+    """One way to be allowed to impersonate a user. `name` is "" for the legacy one."""
 
     name: str
     applies: Callable[[Impersonation, UserInfo], bool]

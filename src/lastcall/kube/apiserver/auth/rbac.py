@@ -79,7 +79,7 @@ def subject_of(binding: Object, user: UserInfo) -> Object | None:
 
 
 def described(binding: Object, subject: Object) -> str:
-    """How Kubernetes tells by which binding something is allowed (rule.go:roleBindingDescriber)."""
+    """Name the binding that allows something, in Kubernetes's words (rule.go:roleBindingDescriber)."""
     meta, role = binding["metadata"], binding["roleRef"]
     name, kind = meta["name"], "ClusterRoleBinding"
     if namespace := meta.get("namespace", ""):

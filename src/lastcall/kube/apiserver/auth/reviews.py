@@ -1,4 +1,4 @@
-"""Questions about users: who am I, whose token is this, may somebody do that. Nothing is stored.
+"""Answer questions about users: who am I, whose token is this, may this user do that. Nothing is stored.
 
 Sources: pkg/registry/authentication/{selfsubjectreview,tokenreview}/rest.go, pkg/registry/authorization/*/rest.go,
 pkg/apis/authorization/validation/validation.go.
@@ -87,7 +87,7 @@ class Reviews:
         if not token:
             raise bad_request("token is required for TokenReview in authentication")
         try:
-            # Kubernetes makes a request of it, and of one without a token that of somebody unknown.
+            # Kubernetes makes a request of it, and of one without a token that of an unknown user.
             user = await self.authenticate(token) if bearer_token(f"Bearer {token}") else ANONYMOUS
         except StatusError:
             return {"user": {}, "error": "invalid bearer token"}

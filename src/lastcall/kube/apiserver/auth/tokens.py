@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MIN_EXPIRATION = 600
 DEFAULT_EXPIRATION = 3600
 PROJECTED_EXPIRATION = 3607
-"""By this odd value tokens of `kube-api-access-*` volumes are told from others (WarnOnlyBoundTokenExpirationPeriod)."""
+"""This odd value distinguishes tokens of `kube-api-access-*` volumes (WarnOnlyBoundTokenExpirationPeriod)."""
 EXTENDED_EXPIRATION = 365 * 24 * 3600
 BOUND_LEEWAY = 60
 """How long a token outlives the deletionTimestamp of what it is bound to."""

@@ -180,7 +180,7 @@ class BootstrapController:
         await self._postponed.attempt(_named(resource, obj, namespace), create)
 
     async def _mend_endpoints(self, resource: Resource, wanted: Object) -> None:
-        """(pkg/controlplane/reconcilers/endpointsadapter.go: what somebody wrote, or an older server, is put right)"""
+        """(pkg/controlplane/reconcilers/endpointsadapter.go: what a user wrote, or an older server, is put right)"""
         found = await self._find(resource, "default", "kubernetes")
         parts = ("endpoints", "ports", "subsets")
         if found is not None and any(found.get(part) != wanted.get(part) for part in parts):

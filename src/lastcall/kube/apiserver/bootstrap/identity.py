@@ -22,7 +22,7 @@ IDENTITY_LABEL = "apiserver.kubernetes.io/identity"
 
 
 class Identity:
-    """One server, on `host`, that others reach at `address` (HOST:PORT); `process` tells it from the one before."""
+    """One server, on `host`, that others reach at `address` (HOST:PORT); `process` differs from the one before."""
 
     def __init__(self, host: str, address: str, process: str) -> None:
         digest = hashlib.sha256(f"{host} {address}".encode()).digest()[:16]

@@ -64,8 +64,8 @@ def to_v2(autoscaler: Object) -> Object:
         new_spec["metrics"] = metrics
     if behavior := _plain_names(_read(annotations, BEHAVIOR, dict)):
         new_spec["behavior"] = behavior
-    told = [each for each in _read(annotations, CURRENT_METRICS, list) if isinstance(each, dict)]
-    current = [older.to_status(each) for each in told]  # says more than the percentage, and so counts
+    current_metrics = [each for each in _read(annotations, CURRENT_METRICS, list) if isinstance(each, dict)]
+    current = [older.to_status(each) for each in current_metrics]  # says more than the percentage, and so counts
     if not current and (percentage := status.get("currentCPUUtilizationPercentage")) is not None:
         current = [_cpu("current", {"averageUtilization": percentage})]
     if not new_status.get("currentReplicas"):

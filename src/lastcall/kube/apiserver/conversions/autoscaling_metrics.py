@@ -39,7 +39,7 @@ _SPEC: Mapping[str, tuple[tuple[str, tuple[str, ...], str | None], ...]] = {
         ("targetAverageValue", ("target", "averageValue"), None),
     ),
 }
-"""By the kind of a metric: the older field, where its value is in v2, and what stands for none."""
+"""By the kind of a metric: the older field, where its value is in v2, and the value for none."""
 _STATUS: Mapping[str, tuple[tuple[str, tuple[str, ...], str | None], ...]] = {
     "object": (
         ("target", ("describedObject",), None),

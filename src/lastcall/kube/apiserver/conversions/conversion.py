@@ -1,7 +1,7 @@
 """Versions of a declared kind that a webhook converts: what was converted is known, the rest is asked for.
 
 Rules that look at objects run without waiting: they ask `Conversions.converted`, which raises ConversionNeeded for what
-is not known. Whoever began the work asks the webhook and begins again (`with_conversion`). Nothing has been written by
+is not known. The caller asks the webhook and begins again (`with_conversion`). Nothing has been written by
 then: conversions come before a write, but for the answer's, which is asked for on its own (`ensure`).
 
 Source: apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go.

@@ -34,7 +34,7 @@ class _Place(NamedTuple):
     shape: Shape | None
     path: str
     no_old: str = ""
-    """Path of the list in which an item cannot be told from another one of before."""
+    """Path of the list in which an item cannot be distinguished from another one of before."""
     times: int | None = 1
     """How many values may stand here in one object; None: no limit says so."""
 

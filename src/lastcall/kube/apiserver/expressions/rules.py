@@ -45,7 +45,7 @@ class Rule:
     message_error: str = ""
     uses_old: bool = False
     field: str = ""
-    """Where an error is told, below the place of the rule."""
+    """Where an error is reported, below the place of the rule."""
 
     @property
     def words(self) -> str:
@@ -139,7 +139,7 @@ def _rules(schema: Any, shape: Shape | None, shapes: Shapes, *, root: bool = Fal
 
 
 class _Ratchet(NamedTuple):
-    """`here` is what is at the place, `above` the nearest ancestor that can be told apart from before."""
+    """`here` is what is at the place, `above` the nearest ancestor that can be distinguished from before."""
 
     here: Correlated | None
     above: Correlated | None = None

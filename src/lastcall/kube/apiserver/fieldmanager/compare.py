@@ -1,6 +1,6 @@
 """What a write changed: the fields that came or differ, and those that went.
 
-The work is proportional to the change: parts that are equal are told apart by one comparison and never walked.
+The work is proportional to the change: parts that are equal are found by one comparison and never walked.
 
 Source: structured-merge-diff typed/compare.go.
 """
@@ -74,7 +74,7 @@ def whole(type_: Type, value: Any) -> FieldSet:
     elif isinstance(value, list) and type_.item is not None:
         for item in value:
             element = type_.element(item)
-            # Items that stand twice count as one value, of which nothing is told apart.
+            # Items that occur twice count as one value, without parts.
             node[element] = EMPTY if element in node else whole(type_.item, item)
     return node
 
@@ -131,7 +131,7 @@ def _diff_members(type_: Type, old: Any, new: Any, changed: FieldSet, removed: F
 
 
 def _diff_items(type_: Type, old: list[Any], new: list[Any], changed: FieldSet, removed: FieldSet) -> None:
-    """Items are told apart by their keys. Those that stand twice count as one value."""
+    """Distinguish items by their keys. Those that occur twice count as one value."""
     assert type_.item is not None
     if (names := type_.names(new)) is not None and (had := type_.names(old)) is not None:
         left = dict(zip(had, old, strict=True))

@@ -72,7 +72,7 @@ class Conflicts(Exception):
 
 
 class _Comparison:
-    """`compare` in every version that somebody manages fields in."""
+    """Run `compare` in every version that has managed fields."""
 
     def __init__(self, scope: Scope, old: Object, new: Object) -> None:
         self._scope, self._old, self._new = scope, old, new
@@ -102,7 +102,7 @@ def updated(
 ) -> list[Entry]:
     """The entries after a create (`old` None) or update; those given when nothing changed.
 
-    An object that nobody manages stays so until somebody applies it.
+    An object without managers stays so until the first apply.
     """
     own = scope.manager(manager, UPDATE)
     if not entries:

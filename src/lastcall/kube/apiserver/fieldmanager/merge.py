@@ -15,7 +15,7 @@ _ABSENT: Any = object()
 
 
 def named_fields(type_: Type, obj: Object) -> FieldSet:
-    """The fields of an object that somebody applies: each leaf, each item of a list with keys, each empty map."""
+    """Return the fields of an applied object: each leaf, each item of a list with keys, each empty map."""
     fields = _named(type_, obj) or {}
     return {key: node for key, node in fields.items() if key != SELF}
 

@@ -81,7 +81,7 @@ class Tracking(NamedTuple):
         try:
             return updated(self.scope, entries, old, new, self.manager, self.time())
         except ValueError:
-            # An item lacks a key of its list: validation tells it. The write goes on, with empty managedFields
+            # An item lacks a key of its list: validation reports it. The write goes on, with empty managedFields
             # (fieldmanager.go:UpdateNoErrors).
             return []
 

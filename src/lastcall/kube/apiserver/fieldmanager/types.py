@@ -16,7 +16,7 @@ Kind = Literal["scalar", "any", "struct", "map", "list", "set"]
 _KNOWN_ELEMENTS, _LONGEST_KNOWN = 256, 64
 """How many path elements of a list are remembered, and of how many characters."""
 KNOWN_WHOLES = 64
-"""Of how many structs, told apart by the fields they have, the set is remembered."""
+"""Of how many structs, which differ in their fields, the set is remembered."""
 
 
 class Type:
@@ -108,7 +108,7 @@ class Type:
         return "k:" + orjson.dumps(keys).decode()
 
     def names(self, items: list[Any]) -> list[str] | None:
-        """The one key of each of a list's items; None where that is not all that tells them apart, or not a string."""
+        """Return the one key of each of a list's items; None where they have several keys, or it is not a string."""
         if not self._key:
             return None
         found = [item[self._key] for item in items if isinstance(item, dict) and type(item.get(self._key)) is str]

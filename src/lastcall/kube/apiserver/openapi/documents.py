@@ -47,7 +47,7 @@ class Document:
 
 
 class OpenAPI:
-    """`v2`, `index` and `v3` answer documents; whoever asks first waits until they are made (well under a second)."""
+    """`v2`, `index` and `v3` answer documents; the first request waits until they are made (well under a second)."""
 
     def __init__(self, clock: Clock, resources: Sequence[Resource], kubernetes_version: str) -> None:
         self._clock = clock
@@ -97,7 +97,7 @@ class OpenAPI:
             if number % STEPS_AT_ONCE == 0:
                 await self._clock.sleep(0)
         body = b"".join(pieces)
-        # One ETag for one content, whatever its form: Vary tells caches that Accept matters.
+        # One ETag for one content, whatever its form: Vary says to caches that Accept matters.
         self._documents[V2_PROTOBUF] = Document(body, V2_PROTOBUF, _hash(body))
 
     async def _make(self, resources: Sequence[Resource], dialect: Dialect) -> Schema:

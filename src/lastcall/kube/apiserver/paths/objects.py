@@ -35,7 +35,7 @@ from lastcall.kube.apiserver.operations import Operations
 from lastcall.kube.apiserver.paths.scope import RequestScope, Verb
 from lastcall.kube.apiserver.registry.patching import patch_type
 from lastcall.kube.apiserver.registry.unreadable import warning_of
-from lastcall.kube.apiserver.registry.watch import EventStream, Told
+from lastcall.kube.apiserver.registry.watch import EventStream, WatchItem
 from lastcall.kube.apiserver.requestinfo import RequestInfo, is_true
 from lastcall.kube.apiserver.streaming import frames
 from lastcall.kube.apiserver.streaming.frames import wants_websocket
@@ -214,7 +214,7 @@ class Objects:
         return response
 
     async def _watched(
-        self, events: EventStream, encode: Callable[[Told], bytes], sizes: Histogram, user: UserInfo
+        self, events: EventStream, encode: Callable[[WatchItem], bytes], sizes: Histogram, user: UserInfo
     ) -> AsyncGenerator[bytes, None]:
         """Yield what a watch sends: small events together, a large one alone while its bytes count for its user."""
         event = await anext(events, None)
@@ -326,7 +326,7 @@ class Objects:
         chunks = await self._operations.log(info.namespace, info.name, request.query)
         if chunks is None:
             return web.Response(status=204, headers=self._responses.headers(request))
-        # The first chunk tells whether the kubelet refuses; only then is the answer a 200.
+        # The first chunk shows whether the kubelet refuses; only then is the answer a 200.
         first = await anext(chunks, b"")
         if (audited := current()) is not None:
             audited.started(101 if wants_websocket(request) else 200)

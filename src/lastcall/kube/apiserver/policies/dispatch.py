@@ -84,15 +84,15 @@ class Policies:
         policies = await reader.list(VALIDATINGADMISSIONPOLICIES)
         found: list[_Invocation[ValidatingPrograms] | str] = []
         for hook in asked_about(context, self._validating.of(policies, bindings), write):
-            named = _told(hook)
+            named = _policy_text(hook)
             try:
                 invocations, problems = await self.invocations(reader, write, hook)
             except NotConfigured as error:
                 found += [f"{named} denied request: failed to configure policy: {error}"] * hook.fails
                 continue
             for binding, problem in problems:
-                told = f"{named} with binding '{name_of(binding)}' denied request: failed to configure binding"
-                found += [f"{told}: {problem}"] * hook.fails
+                prefix = f"{named} with binding '{name_of(binding)}' denied request: failed to configure binding"
+                found += [f"{prefix}: {problem}"] * hook.fails
             found += invocations
         if not found:
             return
@@ -169,7 +169,7 @@ class Policies:
         return shown_namespace(found)
 
 
-def _told(hook: Hook[ValidatingPrograms]) -> str:
+def _policy_text(hook: Hook[ValidatingPrograms]) -> str:
     return f"ValidatingAdmissionPolicy '{name_of(hook.policy)}'"
 
 
@@ -180,7 +180,7 @@ def _consequences(
     if not (found.denials or found.refusals):
         return []
     denied = []
-    bound_to = f"{_told(invocation.hook)} with binding '{name_of(invocation.binding)}'"
+    bound_to = f"{_policy_text(invocation.hook)} with binding '{name_of(invocation.binding)}'"
     for action in invocation.binding["spec"].get("validationActions") or ():
         if action == "Deny":
             denied += [(f"{bound_to} denied request: {each.message}", each.reason) for each in found.denials]
@@ -220,8 +220,10 @@ class PolicyRound:
                 continue
             invocations += more
             for binding, problem in problems:
-                told = f"policy '{named}' with binding '{name_of(binding)}' denied request: failed to configure binding"
-                errors += [(f"{told}: {problem}", "")] * hook.fails
+                prefix = (
+                    f"policy '{named}' with binding '{name_of(binding)}' denied request: failed to configure binding"
+                )
+                errors += [(f"{prefix}: {problem}", "")] * hook.fails
         if invocations:
             self._inputs.namespace = await self._policies.namespace(self._reader, write)
         for invocation in invocations:
@@ -234,7 +236,7 @@ class PolicyRound:
     async def _invoke(self, invocation: _Invocation[MutatingPrograms], *, again: bool) -> list[tuple[str, str]]:
         write, key = self._write, invocation.key
         policy, programs = invocation.hook.policy, invocation.hook.programs
-        told = f"policy '{name_of(policy)}' with binding '{name_of(invocation.binding)}' denied request"
+        prefix = f"policy '{name_of(policy)}' with binding '{name_of(invocation.binding)}' denied request"
 
         def conditions(allowance: Allowance | None) -> Matched:
             inputs = self._inputs.of(invocation.resource, invocation.params)
@@ -243,7 +245,7 @@ class PolicyRound:
 
         matched = await self._decisions.one(conditions)
         if matched.error:
-            return [(f"{told}: {matched.error}", "Invalid")]
+            return [(f"{prefix}: {matched.error}", "Invalid")]
         if not matched.yes or (again and key not in self._anew):
             return []
         errors: list[tuple[str, str]] = []
@@ -262,7 +264,7 @@ class PolicyRound:
             try:
                 made = await self._decisions.one(mutate)
             except NotMutated as error:
-                errors += [(f"{told}: {error}", "Invalid")] * invocation.hook.fails
+                errors += [(f"{prefix}: {error}", "Invalid")] * invocation.hook.fails
                 continue
             write.new = self._stored(made, invocation.resource, strict=spec.get("patchType") == "JSONPatch")
         if write.new != before:

@@ -27,7 +27,7 @@ _RESULTS: Mapping[str, Type] = {
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """An expression as it stands, and its program, or the error that compiling it gave."""
+    """An expression as it was written, and its program, or the error that compiling it gave."""
 
     text: str
     program: Program | None

@@ -202,7 +202,7 @@ class Proxying:
 
     @staticmethod
     async def _first(answer: aiohttp.ClientResponse, passed: "CIMultiDict[str]", bodiless: bool) -> bytes:
-        """Where the type has to be told from the body, or a decoder may refuse it: the body's beginning."""
+        """Return the body's beginning where the type has to be found from it, or a decoder may refuse it."""
         if bodiless:
             return b""
         encoded = "Content-Encoding" in answer.headers and "Content-Encoding" not in passed

@@ -26,7 +26,7 @@ _LINKS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Attributes with URLs, by tag (atomsToAttrs)."""
 _RAW = {"iframe", "noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp"}
-"""What stands in these is not HTML, up to their end tags."""
+"""The content of these is not HTML, up to their end tags."""
 
 _ATTRIBUTE = re.compile(
     r"""[\s/]*(?P<key>[^\s/>=][^\s/>=]*|=[^\s/>=]*)"""

@@ -94,7 +94,7 @@ def parse(text: str) -> URL:
 
 def rewritten(url: URL, target: str, host: str, prefix: str) -> str:
     """The URL as the client is to see it. `target` is the target's host and port, `host` the Host header that it was
-    asked with, `prefix` what stands before its paths here."""
+    asked with, `prefix` what precedes its paths here."""
     elsewhere = url.host not in ("", target, host)
     if elsewhere or not url.path.startswith("/"):
         return str(url)

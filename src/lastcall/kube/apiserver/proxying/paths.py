@@ -64,7 +64,7 @@ def escape(path: str) -> str:
 
 
 def prefix_of(asked: Asked) -> str:
-    """What stands before the part that is passed on: links get it in front. A path that was not clean is not found at
+    """Return what precedes the part that is passed on: links get it in front. A path that was not clean is not found at
     the end, and stays whole, as in kube-apiserver."""
     return asked.path.removesuffix(asked.rest) if asked.rest else asked.path
 

@@ -62,7 +62,7 @@ def port_of(target: Target) -> int:
 
 
 def shown_host(target: Target) -> str:
-    """`host:port` as it stands in URLs."""
+    """Return `host:port` as URLs have it."""
     host = f"[{target.host}]" if ":" in target.host else target.host
     return f"{host}:{target.port}"
 

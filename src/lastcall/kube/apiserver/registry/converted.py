@@ -12,7 +12,7 @@ from lastcall.kube.apiserver.conversions.conversion import Conversions
 from lastcall.kube.apiserver.registry.generic import GenericStore
 from lastcall.kube.apiserver.registry.listing import Page, list_page
 from lastcall.kube.apiserver.registry.selection import ALL, Selection
-from lastcall.kube.apiserver.registry.watch import Event, EventStream, Told
+from lastcall.kube.apiserver.registry.watch import Event, EventStream, WatchItem
 from lastcall.kube.apiserver.wire.options import ListOptions
 from lastcall.kube.store.value import Value
 
@@ -52,32 +52,32 @@ class ConvertedStream(EventStream):
         self._inner, self._conversions, self._resource = inner, conversions, resource
         self._chosen = selection
         self._decode = inner.kind.shared.cache.decode
-        self._pending: Told | None = None
+        self._pending: WatchItem | None = None
         self._over = False
 
-    async def __anext__(self) -> Told:
+    async def __anext__(self) -> WatchItem:
         """May be cancelled and called again without loss."""
         while not self._over:
             if self._pending is None:
                 self._pending = await anext(self._inner)
             try:
-                told = await self._told(self._pending)
+                converted = await self._converted(self._pending)
             except StatusError as error:
                 self._over = True
                 return Event("ERROR", Value(None, error.status))
             self._pending = None
-            if told is not None:
-                return told
+            if converted is not None:
+                return converted
         raise StopAsyncIteration
 
-    def take(self) -> Told | None:
+    def take(self) -> WatchItem | None:
         """None: each event may have to wait for the webhook."""
         return None
 
     def close(self) -> None:
         self._inner.close()
 
-    async def _told(self, event: Told) -> Told | None:
+    async def _converted(self, event: WatchItem) -> WatchItem | None:
         if event.type in ("ERROR", "BOOKMARK"):
             return event
         found = [self._decode(event.value)]
@@ -89,7 +89,7 @@ class ConvertedStream(EventStream):
             return Event(event.type, Value(None, shown[0]))
         return self._transition_of(event, shown[0], shown[1] if before is not None else None)
 
-    def _transition_of(self, event: Told, after: Object, before: Object | None) -> Told | None:
+    def _transition_of(self, event: WatchItem, after: Object, before: Object | None) -> WatchItem | None:
         matched = before is not None and self._chosen.matches(before)
         if event.type != "DELETED" and self._chosen.matches(after):
             return Event(event.type if matched or before is None else "ADDED", Value(None, after))

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions at work: whoever writes one gets its answer when the kind is served, or is no more.
+"""Serve the kinds of CustomResourceDefinitions: the writer of one gets its answer when the kind is served, or gone.
 
 Nothing runs beside the requests: establishing follows a write, cleaning up follows a DELETE and each object that goes,
 and a server that starts continues with both.

@@ -1,7 +1,7 @@
 """The generic store of one kind: create, get, list, update, delete — with the kind's strategy, over the Store.
 
 Stored bytes are answered unchanged; objects are decoded only where something has to be decided. Every write is a
-compare-and-swap that is tried again when somebody else was faster, so nothing is lost and nothing is locked.
+compare-and-swap that is tried again when another writer was faster, so nothing is lost and nothing is locked.
 
 Source: apiserver pkg/registry/generic/registry/store.go.
 """
@@ -466,7 +466,7 @@ class GenericStore(StoredKind):
             there = self.decode(conflicting.current.value)["metadata"].get("uid") if conflicting.current else None
             if decision.object is None or there == marked["metadata"].get("uid"):
                 raise
-            # Marked by us and removed by somebody faster (the kubelet's final DELETE): that is what was asked for, even
+            # Marked by us and removed by a faster client (the kubelet's final DELETE): that is what was asked for, even
             # if another object has the name already (the kubelet's next mirror Pod).
             return Answer(marked, value, removed=True)
 

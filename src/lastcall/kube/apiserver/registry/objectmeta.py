@@ -151,7 +151,7 @@ def owners_once(meta: Object) -> tuple[Object, list[str]] | None:
 
 
 def with_owners_once(context: RequestContext, meta: Object) -> Object:
-    """An owner that is given again is dropped, and who sent it is told."""
+    """Drop an owner that is given again, and warn the client."""
     if not meta.get("ownerReferences") or (found := owners_once(meta)) is None:
         return meta
     meta, repeated = found

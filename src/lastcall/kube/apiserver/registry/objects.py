@@ -18,7 +18,7 @@ MOST_GUESSES = 8
 class ObjectCache:
     """Decoded objects of stored values. What it hands out is shared: never change it.
 
-    An object that somebody of this process still has (a cache of an informer) is never decoded a second time, so there
+    An object that this process still has (in the cache of an informer) is never decoded a second time, so there
     is one of it however many read it; of the others the last `size` are kept, fewer if their JSON exceeds `size_bytes`.
     """
 
@@ -57,7 +57,7 @@ class Codec:
     def encode(self, obj: Object, revision: int, like: Value | None = None) -> Value:
         """`obj` at `revision`; it gets that resourceVersion and belongs to the cache afterwards.
 
-        `like` is a value of about the same size: with it the JSON is made when somebody asks for it. `obj` must be
+        `like` is a value of about the same size: with it the JSON is made on request. `obj` must be
         known to be JSON then.
         """
         obj["metadata"]["resourceVersion"] = str(revision)

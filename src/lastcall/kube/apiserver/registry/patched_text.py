@@ -20,8 +20,8 @@ def as_shown(content_type: str, patch: Any, old: Object, new: Object) -> Object:
             for key in ("path", "from")
             if operation.get(key)
         ]
-        told: Object = _along(in_go_order(new, old), new, reached)
-        return told
+        ordered: Object = _along(in_go_order(new, old), new, reached)
+        return ordered
     merged: Object = _merged(in_go_order(old, old), patch, new)
     return merged
 

@@ -36,7 +36,7 @@ def patch_type(content_type: str) -> str:
 
 
 def patcher(resource: Resource, name: str, content_type: str, patch: Any, *, checked: bool = True) -> Transform:
-    """The transformation that `patch` stands for. Raises StatusError when it does not fit the object.
+    """Return `patch` as a transformation. Raises StatusError when it does not fit the object.
 
     `checked`: the request asks for field validation, which looks at a JSON patch itself, too. Its answer is a new dict,
     which shares with the old object and with the patch what is in it.

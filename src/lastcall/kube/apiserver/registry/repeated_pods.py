@@ -77,7 +77,7 @@ class RepeatedPods:
         return {**pod, "metadata": meta, "spec": spec, "status": dict(pod["status"])}, first.value
 
     def reads(self) -> Reads:
-        """For the context of a create that `remember` is told of."""
+        """Return the reads for the context of a create; `remember` gets them afterwards."""
         return Reads(self._reader)
 
     def remember(self, key: Key, answer: Answer, reads: Reads) -> None:

@@ -1,4 +1,4 @@
-"""A store that others use too, and that can be out of reach: its trouble is a StatusError, whoever asked for what."""
+"""Use a store that others use too, and that can be out of reach: every failure of it is a StatusError."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager

@@ -39,8 +39,8 @@ class Event(NamedTuple):
     value: Value
 
 
-Told = Event | Change
-"""What is told of a change that everybody is told of alike is the change itself."""
+WatchItem = Event | Change
+"""What a watch yields: an event, or the change itself where all watchers get the same."""
 
 
 @asynccontextmanager
@@ -110,7 +110,7 @@ class EventStream:
     def __aiter__(self) -> "EventStream":
         return self
 
-    async def __anext__(self) -> Told:
+    async def __anext__(self) -> WatchItem:
         """May be cancelled and called again without loss."""
         if self._changes is None and not self._ended:
             try:
@@ -129,7 +129,7 @@ class EventStream:
                 await self._changes.wait()
         return event
 
-    def take(self) -> Told | None:
+    def take(self) -> WatchItem | None:
         """The next event when it has come already. Decodes at most `SLICE` objects for it."""
         if self._ended or self._changes is None:
             return None
@@ -152,8 +152,8 @@ class EventStream:
                 self._revision = change.revision
                 if self._everything:
                     return change
-                if (told := self._transition(change)) is not None:
-                    return told
+                if (item := self._transition(change)) is not None:
+                    return item
         except TooSlow:  # the answer ends without an ERROR, and a client opens the next watch (cacher.go:forgetWatcher)
             self._ended = True
             return None
@@ -232,17 +232,17 @@ class EventStream:
     async def _rung(self) -> Event | None:
         """The timer rang and there was nothing else to say: a bookmark, or nothing when it was early."""
         assert self._changes is not None
-        told = None
+        bookmark = None
         if monotonic(self._clock) >= self._next_bookmark:
             self._next_bookmark = self._bookmark_due()
             self._revision = max(self._revision, await self._kind.shared.store.revision())
-            told = self._bookmark()
+            bookmark = self._bookmark()
         self._set_timer(self._changes)
-        return told
+        return bookmark
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def _transition(self, change: Change) -> Told | None:
+    def _transition(self, change: Change) -> WatchItem | None:
         """What a change means to this watch: an object that comes to match is ADDED, one that ceases to is DELETED."""
         selection = self._selection
         if selection.name and change.key.rpartition("/")[2] != selection.name:

@@ -109,7 +109,7 @@ class Strategy:
         return ""
 
     def refused(self, new: Object, old: Object | None, dry_run: bool) -> list[FieldError]:
-        """What is wrong with what the object asks of shared pools, which is told before all else and alone."""
+        """Return what is wrong with what the object asks of shared pools. It is reported before all else and alone."""
         return []
 
     def spec_changed(self, new: Object, old: Object) -> bool:

@@ -87,8 +87,8 @@ class CertificateStrategy(Strategy):
 
     def begin_create(self, obj: Object, context: RequestContext) -> Undo:
         user = context.user
-        told = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": dict(user.extra)}
-        obj["spec"] |= {key: value for key, value in told.items() if value}
+        requester = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": dict(user.extra)}
+        obj["spec"] |= {key: value for key, value in requester.items() if value}
         return nothing
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:

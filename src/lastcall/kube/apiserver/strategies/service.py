@@ -81,7 +81,7 @@ class ServiceStrategy(Strategy):
         _drop_internal_policy(new_spec)
 
     def refused(self, new: Object, old: Object | None, dry_run: bool) -> list[FieldError]:
-        """What cannot be given to a Service is told before anything else that is wrong. (alloc.go:allocateCreate)"""
+        """Report what cannot be given to a Service before anything else that is wrong. (alloc.go:allocateCreate)"""
         spec = new.get("spec") or {}
         if needs_cluster_ip(spec):
             had = cluster_ips((old or {}).get("spec") or {})
@@ -113,7 +113,7 @@ class ServiceStrategy(Strategy):
         try:
             address = self._cluster_ips.take_any()
         except AllocationError:
-            return []  # it has no name, and is told so
+            return []  # it has no name, and that is reported
         self._cluster_ips.give_back(address)
         why = f'IPAddress.networking.k8s.io "{address}" is invalid: spec.parentRef.name: Required value'
         return [invalid("spec.clusterIPs", [""], f"failed to allocate IP: {why}")]

@@ -274,7 +274,7 @@ def _with_known_source(spec: Object) -> Object:
 
 
 def same_data_source(spec: Object) -> Object:
-    """A claim's spec in which what is said in one of the fields stands in both; a source in another Namespace is behind
+    """Return a claim's spec in which both fields have what one of them says; a source in another Namespace is behind
     a gate that is off.
 
     (pkg/api/persistentvolumeclaim/util.go:DropDisabledFields, NormalizeDataSources)
@@ -289,7 +289,7 @@ def same_data_source(spec: Object) -> Object:
         spec["dataSource"] = {key: each for key, each in reference.items() if key != "namespace"}
     for key in ("dataSource", "dataSourceRef"):
         if spec.get(key) is not None:
-            spec[key] = {"apiGroup": None, **spec[key]}  # is always told
+            spec[key] = {"apiGroup": None, **spec[key]}  # is always part of the answer
     return spec
 
 

@@ -1,7 +1,7 @@
 """ComponentStatus (v1): what the API server knows of the other parts of the control plane, found out when it is asked.
 
 kube-apiserver asks the health endpoints of etcd, scheduler and controller manager. Here the store is asked for its
-revision, and whoever runs a component in this process says that it runs. Controllers of another process are known by
+revision, and the runner of a component in this process says that it runs. Controllers of another process are known by
 their Lease.
 
 Source: pkg/registry/core/componentstatus/rest.go, pkg/registry/core/rest/storage_core.go:componentStatusStorage.
@@ -35,7 +35,7 @@ def component_status(name: str, problem: str) -> Object:
 
 
 def lease_problem(lease: Object | None, moment: datetime) -> str:
-    """Why a component that does not run in this process is not well; "" while somebody holds its Lease."""
+    """Return why a component that does not run in this process is not well; "" while its Lease is held."""
     spec = (lease or {}).get("spec") or {}
     if not spec.get("holderIdentity") or not spec.get("renewTime"):
         return "it does not run: nobody holds its Lease"

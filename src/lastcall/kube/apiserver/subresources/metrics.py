@@ -37,13 +37,13 @@ class Sample:
     pods: dict[tuple[str, str, str], dict[str, Point]] = field(default_factory=dict)
 
 
-def read_summary(sample: Sample, node: str, told: Any) -> None:
+def read_summary(sample: Sample, node: str, summary: Any) -> None:
     """Add a kubelet's `/stats/summary`; what is not as it should be is left out."""
-    if not isinstance(told, dict):
+    if not isinstance(summary, dict):
         return
-    if (point := _point(told.get("node"))) is not None:
+    if (point := _point(summary.get("node"))) is not None:
         sample.nodes[node] = point
-    for pod in told.get("pods") or ():
+    for pod in summary.get("pods") or ():
         reference = pod.get("podRef") or {}
         points = {each["name"]: point for each in pod.get("containers") or () if (point := _point(each)) is not None}
         if points:
@@ -51,10 +51,10 @@ def read_summary(sample: Sample, node: str, told: Any) -> None:
             sample.pods[key] = points
 
 
-def _point(told: Any) -> Point | None:
+def _point(usage: Any) -> Point | None:
     try:
-        at = parse_rfc3339(told["cpu"]["time"])
-        return Point(at, int(told["cpu"]["usageCoreNanoSeconds"]), int(told["memory"]["workingSetBytes"]))
+        at = parse_rfc3339(usage["cpu"]["time"])
+        return Point(at, int(usage["cpu"]["usageCoreNanoSeconds"]), int(usage["memory"]["workingSetBytes"]))
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -1,4 +1,4 @@
-"""metrics.k8s.io answered by the API server itself: kubelets are asked when somebody asks, and only then.
+"""Answer metrics.k8s.io in the API server itself: a request asks the kubelets, and nothing else does.
 
 The rate of CPU needs two samples: the first request waits a second for the other; a request within the next minute gets
 the rate since the last sample but one. Nothing runs in between.
@@ -94,7 +94,7 @@ class MetricsServer:
 
     async def _read(self, sample: Sample, node: Object) -> None:
         try:
-            told = orjson.loads(await self._ask(node, "/stats/summary"))
+            summary = orjson.loads(await self._ask(node, "/stats/summary"))
         except (StatusError, ConnectionLost, orjson.JSONDecodeError):
             return  # it has no metrics then
-        read_summary(sample, name_of(node), told)
+        read_summary(sample, name_of(node), summary)

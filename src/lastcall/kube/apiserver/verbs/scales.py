@@ -31,7 +31,7 @@ class Scales:
         *,
         managers: bool = False,
     ) -> Answer:
-        """Write what `change` makes of the object's Scale, `managers`: of a Scale that tells its managers."""
+        """Write what `change` makes of the object's Scale, `managers`: of a Scale that has managers."""
 
         tracking = self._writing.tracking(context, resource, "scale")
 

@@ -1,6 +1,6 @@
 """An object with the empty lists and maps that its client sent.
 
-Go tells an empty list from none as long as an object is in memory: its messages show it, it makes its writer the
+Go distinguishes an empty list from none as long as an object is in memory: its messages show it, its writer becomes the
 manager of a list that is always written, and some kinds count it as a change of the spec. What is stored, and what is
 compared with it, has none.
 """
@@ -14,7 +14,7 @@ from lastcall.kube.api.schema.checks import Empties
 from lastcall.kube.api.validators.metadata import EVEN_EMPTY, NOT_OF_TEMPLATES, ONLY_ONE_SET
 
 ROOT: Object = {}
-"""Stands in `empties` for the object itself, of which a write makes copies."""
+"""Represents the object itself in `empties`, because a write makes copies of it."""
 
 
 def as_sent(obj: Object, empties: Empties) -> Object:
@@ -48,14 +48,14 @@ def with_sent_values(errors: Sequence[FieldError], of_sent: Sequence[FieldError]
     left: dict[tuple[str, str], list[FieldError]] = {}
     for error in of_sent:
         left.setdefault((error.type, error.field), []).append(error)
-    told = []
+    replaced = []
     for error in errors:
         candidates = left.get((error.type, error.field)) or []
         match = next((each for each in candidates if _same_rule(each, error)), None)
         if match is not None:
             candidates.remove(match)
-        told.append(error if match is None else match)
-    return told
+        replaced.append(error if match is None else match)
+    return replaced
 
 
 def empty_in_templates(empties: Empties) -> bool:

@@ -1,4 +1,4 @@
-"""Who asks and how: what every write is told besides the object."""
+"""Describe who asks and how: what every write gets besides the object."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal

@@ -64,7 +64,7 @@ def parse_list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     )
     errors = validate_watch_options(options) if watch else validate_list_options(options)
     if errors:
-        # What cannot be read is told first.
+        # What cannot be read is reported first.
         if options.label_selector:
             parse_label_selector(options.label_selector)
         if options.field_selector:

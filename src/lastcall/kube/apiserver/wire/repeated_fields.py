@@ -12,13 +12,13 @@ from lastcall.kube.api.field import go_quote
 
 
 class RepeatedFields:
-    """What stands in a body, in the order of the document."""
+    """The content of a body, in the order of the document."""
 
     def __init__(self) -> None:
         self.order: dict[str, int] = {}
-        """Path (`spec.containers[0].image`) → where it stands first."""
+        """Path (`spec.containers[0].image`) → where it occurs first."""
         self.repeated: dict[str, int] = {}
-        """Path → where it stands a second time."""
+        """Path → where it occurs a second time."""
 
     def problems(self) -> list[str]:
         return [f"duplicate field {go_quote(path)}" for path in self.repeated]

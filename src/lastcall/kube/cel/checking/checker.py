@@ -42,7 +42,7 @@ TOO_DEEP = "expression recursion limit exceeded: 250"
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
-    """What expressions may name. `named_types` are those that a name stands for (`int`, `net.IP`)."""
+    """What expressions may name. `named_types` are those that have a name (`int`, `net.IP`)."""
 
     variables: Mapping[str, Type]
     functions: Mapping[str, Function]
@@ -133,7 +133,7 @@ class _Checker:
         return self._declared.variables.get(name)
 
     def _identifier(self, name: str) -> tuple[Type, Reference] | None:
-        """The type of what a name stands for: a variable, or a type."""
+        """Return the type of what a name refers to: a variable, or a type."""
         name = name.removeprefix(".")
         variable = self._variable(name)
         if variable is not None:

@@ -130,7 +130,7 @@ def types_of_text(text: str) -> tuple[Type, ...]:
 
 
 def bracketed(text: str) -> tuple[str, str]:
-    """What stands within the brackets that a text begins with, and what comes after them."""
+    """Return the content of the brackets that a text begins with, and what comes after them."""
     depth = 0
     for end, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")

@@ -30,7 +30,7 @@ FIELDS = ("Major", "Minor", "Patch")
 
 @dataclass(frozen=True, slots=True)
 class Semver:
-    """A semantic version; what stands behind the plus sign does not count in comparisons (blang/semver v4)."""
+    """A semantic version; what follows the plus sign does not count in comparisons (blang/semver v4)."""
 
     numbers: tuple[int, int, int]
     release: tuple[int | str, ...] = ()

@@ -132,7 +132,7 @@ class _Parser:
         self._issues.append(Issue(word.offset, f"Syntax error: {text}"))
 
     def _wrong(self, text: str) -> Expression:
-        """Stands for an operand that does not begin with this word; stops where no operator follows."""
+        """Return a placeholder for an operand that does not begin with this word; stop where no operator follows."""
         self._complain(self._word, text)
         if self._word.kind not in _GOES_ON:
             raise _Stop
@@ -268,7 +268,7 @@ class _Parser:
         return self._source[first.offset : word.offset + (0 if word.kind == END else len(word.text))]
 
     def _arguments(self) -> tuple[Expression, ...]:
-        """What stands between parentheses, after the first one."""
+        """Parse what is between parentheses, after the first one."""
         if self._take(")"):
             return ()
         self._left_out(")", _EXPECTED_ARGUMENT)

@@ -148,7 +148,7 @@ def looked_up(value: Any, key: object) -> object:
 
 
 def index_of_list(index: object) -> int:
-    """The index that a number stands for. Raises EvaluationError for every other value."""
+    """Return a number as an index. Raises EvaluationError for every other value."""
     if index.__class__ is int or index.__class__ is Uint:
         return index
     if isinstance(index, float):

@@ -185,7 +185,7 @@ def counted_by_result(arguments: Sequence[Run], do: Implementation, cost: Result
 
 
 def fits(type_: Type, value: Any) -> bool:
-    """Whether a value may be an argument of a type; of a list or a map the first element tells.
+    """Return whether a value may be an argument of a type; of a list or a map the first element decides.
     (cel-go types.go:IsAssignableRuntimeType)"""
     kind = type_.kind
     if kind in ("dyn", "any", "parameter"):

@@ -1,1 +1,1 @@
-"""How a client gets into somebody's cluster: what a kubeconfig says, credentials that change, and proxies."""
+"""Connect a client to an existing cluster: what a kubeconfig says, credentials that change, and proxies."""

@@ -52,8 +52,8 @@ class Impersonation:
 class ClientConfig:
     """What one context says. PEM texts are bytes, empty when not given; `namespace` "" is not given.
 
-    `…_file` are the absolute paths that the texts came from, "" for those that stand in the kubeconfig: whoever keeps a
-    client for long reads them again. `context` "" is the configuration of a Pod (its ServiceAccount).
+    `…_file` are the absolute paths that the texts came from, "" for those that are part of the kubeconfig: a long-lived
+    client reads them again. `context` "" is the configuration of a Pod (its ServiceAccount).
     """
 
     server: str

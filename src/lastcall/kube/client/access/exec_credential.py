@@ -1,4 +1,4 @@
-"""What a credential plugin is told, and what it answers. Pure.
+"""Make the input of a credential plugin, and read its answer. Pure.
 
 Source: client-go plugin/pkg/client/auth/exec/exec.go:refreshCredsLocked, rest/exec.go:ConfigToExecCluster.
 """

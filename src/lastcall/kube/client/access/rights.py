@@ -77,8 +77,8 @@ def missing_right(status: Mapping[str, Any]) -> Right | None:
 
 
 def impersonation_rights(user: str, asked: Impersonation) -> list[Right]:
-    """Return what `user` needs to act as somebody else. The server says it in words that kubectl cannot give since 1.35
-    (`impersonate-on:user-info:get`); the right `impersonate` on each of them is enough in every version.
+    """Return what `user` needs to impersonate another user. Since 1.35 the server says it in words that kubectl
+    cannot give (`impersonate-on:user-info:get`); the right `impersonate` on each of them is enough in every version.
 
     (apiserver pkg/endpoints/filters/impersonation)
     """

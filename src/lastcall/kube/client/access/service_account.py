@@ -92,7 +92,7 @@ class AccountCredentials:
         return Proof(f"Bearer {token}", self._tls)
 
     async def _account(self) -> None:
-        """Whoever may make the account need not be allowed to make its namespace: that is only tried."""
+        """Try to make the namespace: a user who may make the account need not be allowed to make its namespace."""
         if await self._is_there(SERVICEACCOUNTS, self._name, self._namespace):
             return
         with suppress(StatusError):

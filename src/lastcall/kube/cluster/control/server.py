@@ -1,4 +1,4 @@
-"""Front's end of the control socket. The protocol stands in `socket.py`."""
+"""Serve the control socket in front. `socket.py` has the protocol."""
 
 import asyncio
 import os

@@ -312,7 +312,7 @@ class ControlClient:
                 return
             if pidfd is not None:
                 # The kernel closes the files of a process some moments before the process has ended. A front that is a
-                # part of somebody's program goes on.
+                # part of a user's program goes on.
                 select.select([pidfd], [], [], ENDING_SECONDS)
 
     def _kill(self) -> None:
@@ -367,7 +367,7 @@ class ControlClient:
 
 
 def ask_cluster(name: str, message: Message, seconds: float | None) -> Iterator[str]:
-    """Yield what the cluster of that name tells while it does something, each line within `seconds`, None for however
+    """Yield what the cluster of that name reports while it does something, each line within `seconds`, None for however
     long it takes. Raises ControlError, NotRunning."""
     with ControlClient(name).connect() as connection:
         connection.socket.settimeout(seconds)

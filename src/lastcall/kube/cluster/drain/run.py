@@ -65,7 +65,7 @@ class Drain:
         except StatusError as error:
             if not is_not_found(error):
                 raise
-            return True  # somebody has deleted the Node, and its Pods are still to end
+            return True  # another client has deleted the Node, and its Pods are still to end
         return before
 
     async def _evict_all(self) -> None:

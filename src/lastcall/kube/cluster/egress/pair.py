@@ -217,9 +217,9 @@ class EgressServer:
         finally:
             slots.release()
 
-    def _carried(self, told: Carried) -> None:
+    def _carried(self, carried: Carried) -> None:
         if self.on_carried is not None:
-            self.on_carried(told)
+            self.on_carried(carried)
 
     def _dial(self, asked: Dial) -> socket.socket:
         # late: 1.0 ms of the start of `rollout`
@@ -411,7 +411,7 @@ class EgressClient:
         do(asked, fds)
 
     def _say(self, message: Message) -> None:
-        """Tell front; what it does not take is not told."""
+        """Send a message to front; drop what it does not take."""
         with suppress(OSError):
             self._packets.send(message.to_wire(), at_once=True)
 

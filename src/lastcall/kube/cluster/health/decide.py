@@ -12,11 +12,11 @@ init itself held up. So what counts is time that the role had and did not use to
 | slept, and init was late | nothing: all of it may have been a stop, or a jump of the clock |
 | was ready to run (R) and did not | nothing: it is starved |
 | slept uninterruptibly (D) | nothing: a disk, or a frozen control group. Another process would wait for the same |
-| was stopped or traced (T, t), is dead (Z, X) | nothing: somebody wants it so |
+| was stopped or traced (T, t), is dead (Z, X) | nothing: it was stopped on purpose |
 
 No look counts more than `MOST_SECONDS`: a virtual machine that was paused may book the pause as processor time of what
-ran then, or as a jump of the monotonic clock. That clock stands still while a machine is suspended, for role and init
-alike. A frozen control group of version 2 looks asleep: that role does not answer the signal that asks for its
+ran then, or as a jump of the monotonic clock. That clock does not advance while a machine is suspended, for role and
+init alike. A frozen control group of version 2 looks asleep: that role does not answer the signal that asks for its
 stack, and a role that does not answer is left alone (`watchdog.py`).
 """
 

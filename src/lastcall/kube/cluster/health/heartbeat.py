@@ -77,7 +77,7 @@ class Heartbeat:
     def start(self, loop: AbstractEventLoop) -> None:
         """Count the turns of the loop that runs here, until it ends."""
         self._words[_BEATS] += 1
-        if self._noted:  # whoever was at work has let others have their turn
+        if self._noted:  # the task at work has let others have their turn
             self._noted = False
             self._map[_NOTE] = 0
         loop.call_later(BEAT_SECONDS, self.start, loop)

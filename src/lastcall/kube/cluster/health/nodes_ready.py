@@ -16,8 +16,8 @@ _TRY_AGAIN_SECONDS = 0.05
 async def nodes_ready(client: Client, names: Iterable[str], clock: Clock, *, controllers: bool) -> None:
     """Ask again when nobody answers: the control plane has just begun, on a machine that may be busy.
 
-    With `controllers` a node is waited for until its taint is gone as well, so that a Pod made now is not told first
-    that the node is not ready. Raises ConnectionLost after NODES_SECONDS without an answer.
+    With `controllers` a node is waited for until its taint is gone as well, so that a Pod made now does not get the
+    message first that the node is not ready. Raises ConnectionLost after NODES_SECONDS without an answer.
     """
     waiting = set(names)
     deadline = monotonic(clock) + NODES_SECONDS

@@ -1,4 +1,4 @@
-"""When a role that died is started again, and what is told of its deaths. Pure.
+"""Decide when a role that died is started again, and what is reported of its deaths. Pure.
 
 The first death costs no time. A role that dies again and again soon after its start waits 10 ms, 20 ms … at most 10 s;
 one that had lived for 10 s starts over.
@@ -61,8 +61,8 @@ MAX_ALONE = 120.0
 def serves_alone(role: str, working_on: "Turn | None", deaths: int) -> float:
     """Seconds that the next control plane answers requests without controllers and scheduler.
 
-    For they have been its end, `deaths` times with this object: whoever is told can delete it meanwhile. A request
-    comes from outside, and would come again.
+    For they have been its end, `deaths` times with this object: the user, who is warned, can delete it meanwhile. A
+    request comes from outside, and would come again.
     """
     if role != "control-plane" or deaths < AGAIN or not working_on or working_on["component"] == REQUEST:
         return 0.0
@@ -101,7 +101,7 @@ def at_work(working_on: "Mapping[str, str] | Turn | None") -> str:
 
 @dataclass(slots=True)
 class Deaths:
-    """One role's, since the cluster was started, as people are told of them."""
+    """Count the deaths of one role since the cluster was started, as they are reported."""
 
     restarts: int = 0
     hangs: int = 0

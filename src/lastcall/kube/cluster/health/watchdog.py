@@ -1,6 +1,6 @@
-"""init's eye on the roles: one whose event loop does not turn any more is ended, and its stack told.
+"""Watch the roles from init: end one whose event loop does not turn any more, and report its stack.
 
-The rule stands in `decide.py`, what is shared with the role in `heartbeat.py`.
+`decide.py` has the rule, `heartbeat.py` what is shared with the role.
 
 A role that hangs by that rule is asked for its stack. A role that writes it can run, so it is not stopped or
 frozen; when its heart still does not beat then, it is killed, and its death is that of any other role. A role that does
@@ -169,7 +169,7 @@ class Watchdog:
 
 
 def look_at(pid: int, at: float, beats: int) -> Look:
-    """What /proc tells. Raises OSError, ValueError or IndexError for a process that ends meanwhile."""
+    """Return what /proc shows. Raises OSError, ValueError or IndexError for a process that ends meanwhile."""
     fields = _stat(f"/proc/{pid}")
     # Of the thread with the loop what it ran; of all of them how long they waited, because it may wait for one of them.
     ran = _schedstat(f"/proc/{pid}")
@@ -193,7 +193,7 @@ def _stat(path: str) -> list[str]:
 
 
 def _schedstat(path: str) -> tuple[int, int] | None:
-    """Nanoseconds on a processor, and waiting for one; None where nobody tells, or the thread has ended."""
+    """Return nanoseconds on a processor, and waiting for one; None where they are unknown, or the thread has ended."""
     try:
         with open(f"{path}/schedstat") as file:
             ran, waited, _ = file.read().split()

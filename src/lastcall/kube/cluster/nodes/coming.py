@@ -74,7 +74,7 @@ def part(plan: Plan, node: NodePlan) -> None:
 
 @dataclass(slots=True)
 class Leaving:
-    """A node that was told to leave. `calls` are the numbers of those who wait for it."""
+    """A node that was asked to leave. `calls` are the numbers of those who wait for it."""
 
     node: NodePlan
     calls: list[object] = field(default_factory=list)
@@ -122,7 +122,7 @@ def _fork_sweeper(layout: NodeLayout) -> int:
 
 
 def _remove_files(layout: NodeLayout) -> None:
-    """Remove the node's directories, but none in which something is mounted still: that may be somebody else's."""
+    """Remove the node's directories, but none in which something is mounted still: that may be another program's."""
     runtime = f"{DURABLE_DIR}/{layout.runtime_records}"
     for path in (layout.shim_state, layout.directory, runtime, f"{runtime}-cni"):
         with suppress(OSError):

@@ -206,7 +206,7 @@ def _pod_log_root(context: NodeContext) -> str:
 
 
 async def _warm(images: ImageStore) -> None:
-    """Unpack what most Pods will ask for. What goes wrong here is told to the Pod that asks."""
+    """Unpack what most Pods will ask for. The Pod that asks gets the error."""
     with suppress(RuntimeServiceError, OSError):
         await images.image_status("busybox:1.36")
 

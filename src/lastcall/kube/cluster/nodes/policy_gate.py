@@ -1,7 +1,7 @@
 """The Pod network with NetworkPolicies: a sandbox has its address when the kernel goes by the policies about it.
 
-What isolates a Pod so stands before its first process runs. While there is no NetworkPolicy this only remembers who
-is attached.
+So the rules that isolate a Pod exist before its first process runs. While there is no NetworkPolicy this only
+remembers who is attached.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ class PolicyGate:
         self._known.set()
 
     def expect(self) -> None:
-        """Somebody is about to say what is allowed: new Pods wait."""
+        """Let new Pods wait: what is allowed will be known soon."""
         self._known.clear()
 
     @property
     def expecting(self) -> bool:
-        """Return whether new Pods wait until somebody says what is allowed."""
+        """Return whether new Pods wait until it is known what is allowed."""
         return not self._known.is_set()
 
     def enforce(self, admit: Callable[[], Awaitable[None]] | None) -> None:

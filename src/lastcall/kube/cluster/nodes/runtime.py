@@ -70,7 +70,7 @@ async def node_runtime(context: NodeContext) -> Engine:
 
 
 def _other_engine(context: NodeContext, other: "OtherRuntime") -> Engine:
-    """Somebody else's runtime: logs are looked at every 10 s, and NetworkPolicies are its network plugin's."""
+    """Configure an existing runtime: logs are looked at every 10 s, and NetworkPolicies are its network plugin's."""
     # late: gRPC, which nobody else needs
     from lastcall.kube.cluster.runtime.other.node_side import open_runtime
 

@@ -16,7 +16,7 @@ from lastcall.kube.cluster.options import (
     SERVICE_CIDR,
 )
 from lastcall.kube.nftables.names import POLICIES
-from lastcall.kube.proxy.first_service import first_service, stands
+from lastcall.kube.proxy.first_service import first_service, table_exists
 from lastcall.kube.proxy.names import TABLE as SERVICES_TABLE
 from lastcall.kube.proxy.policies.first_policy import first_policy
 from lastcall.world import crash_guard
@@ -49,7 +49,7 @@ async def _proxy(context: NodeContext, kubelet_client: HTTPClient) -> None:
     """Run the service proxy, with a client of its own as kube-proxy. It comes with the first Service, and costs nothing
     before."""
     world, plan, layout = context.world, context.plan, context.layout
-    if not stands(SERVICES_TABLE):
+    if not table_exists(SERVICES_TABLE):
         await first_service(world, kubelet_client)
     # late: 37 ms of a node's start
     from lastcall.kube.proxy.health import HTTPHealthServers
@@ -95,7 +95,7 @@ async def _network_policies(context: NodeContext, gate: PolicyGate) -> None:
     client = context.client(plan.credentials.network_policies, "kube-network-policies")
     # What an earlier process left is looked after at once, and a cluster that was there before may have some.
     # After an agent that failed, Pods wait for the next one.
-    expected = bool(plan.options.state) or context.node.joined or gate.expecting or stands(POLICIES)
+    expected = bool(plan.options.state) or context.node.joined or gate.expecting or table_exists(POLICIES)
     while True:
         if not expected:
             await first_policy(world, client)

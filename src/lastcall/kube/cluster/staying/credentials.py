@@ -4,7 +4,7 @@ They are made in a process that lives only for that: `cryptography` takes 60 ms 
 afterwards, and on a second processor it costs the start no time.
 """
 
-# check: prints because a failure of our own code is told to whoever debugs it
+# check: prints because a failure of our own code is for the people who debug it
 # check: starts processes because it makes the cluster's certificates in a fork that ends with it
 
 import json

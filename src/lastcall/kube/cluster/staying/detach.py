@@ -1,4 +1,4 @@
-"""A process that outlives its terminal, and tells the one that started it how its start went.
+"""Start a process that outlives its terminal, and reports to its starter how its start went.
 
 The child has a session of its own, ignores SIGHUP, and has nothing of the terminal open. Until it reported, the end of
 the starter is its end too: nobody would know of it.

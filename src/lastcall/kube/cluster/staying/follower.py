@@ -1,4 +1,4 @@
-"""Whoever follows the records of a staying cluster: what has come and is not yet given."""
+"""Serve a follower of the records of a staying cluster: keep what has come and is not yet given."""
 
 import asyncio
 from collections import deque
@@ -7,7 +7,7 @@ from lastcall.kube.cluster.errors import ControlError
 from lastcall.records.record import Record
 
 FOLLOWED_RECORDS = 20_000
-"""A follower that is so many behind is told that it is too slow."""
+"""A follower that is so many behind gets the message that it is too slow."""
 
 
 class Follower:

@@ -93,7 +93,7 @@ class Front:
     detached: bool = False
     published: PublishedPorts | None = None
     warn: Callable[[str], None] = lambda text: None
-    """Tell whoever started the cluster, where that is still there."""
+    """Warns the process that started the cluster, if it is still there."""
     clock: RealClock = field(default_factory=RealClock)
     keeper: RecordKeeper = field(default_factory=RecordKeeper)
     kept: KeptNodes = field(default_factory=KeptNodes)
@@ -228,14 +228,14 @@ class Front:
         if "hung" in facts:
             self.log.write(where(facts))
         if count >= AGAIN:
-            told = (died_of(role, {**facts["workingOn"], "deaths": count}), way_out(deaths.alone))
-            again = "; ".join(filter(None, told))
+            sentences = (died_of(role, {**facts["workingOn"], "deaths": count}), way_out(deaths.alone))
+            again = "; ".join(filter(None, sentences))
             self.log.write(again)
             if count.bit_count() == 1:  # twice, four times, eight times …
                 self.warn(again)
 
     def _died(self, role: str, pid: int, exit_code: int | None, number: int | None) -> None:
-        """A death for good. While the cluster starts it is told by `connect` or `wait_node_ready`."""
+        """Note a death for good. While the cluster starts `connect` or `wait_node_ready` reports it."""
         if role != "init" or self._death:
             return
         how = f"was killed by {signal_name(number)}" if number else f"exited with {exit_code}"
@@ -368,7 +368,7 @@ class Front:
             raise ControlError(f"the cluster is {self.phase}")
 
     async def _from_the_api(self) -> Fields:
-        """Nodes and Pods as the API server tells them; null with the reason in `message` when it does not."""
+        """Return Nodes and Pods as the API server has them; null, and why in `message`, when it does not answer."""
         if self.phase != "running":
             return self._unknown("the cluster is starting")
         client: Client = self.cluster.client

@@ -46,7 +46,7 @@ class FrontLog:
 
 
 def forget_all_but_the_end(fd: int, kept: int = KEPT_BYTES) -> None:
-    """Give back the memory of a memfd's beginning. Positions stay: whoever writes or reads there notices nothing."""
+    """Give back the memory of a memfd's beginning. Positions stay: writers and readers notice nothing."""
     with suppress(OSError):
         end = (os.fstat(fd).st_size - kept) // 4096 * 4096
         if end > 0:
@@ -78,5 +78,5 @@ class LogTail:
         return [line.decode(errors="replace") for line in lines]
 
     def rest(self) -> list[str]:
-        """What stands there without an end of line."""
+        """Return the text without an end of line."""
         return [self._part.decode(errors="replace")] if self._part else []

@@ -1,8 +1,8 @@
 """Nodes that come to a cluster that stays, and go. In front.
 
-One at a time. What can be undone is undone when it fails, or when whoever asked for it goes away: a node that does not
-become Ready leaves again, and a drained one that cannot be emptied takes Pods again. From the end of the drain on a
-node goes, whoever watches. The state directory is told before: a killed front leaves no half of a node.
+One at a time. What can be undone is undone when it fails, or when the client that asked for it goes away: a node that
+does not become Ready leaves again, and a drained one that cannot be emptied takes Pods again. From the end of the drain
+on a node goes, no matter who watches. The state directory is updated before: a killed front leaves no half of a node.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class NodeChanges:
     changed: Callable[[], None]
     _one: asyncio.Lock = field(default_factory=asyncio.Lock)
     _undoable: set["asyncio.Task[Any]"] = field(default_factory=set)
-    """Of the changes that are under way, those that end with whoever asked for them."""
+    """The changes under way that end with the client that asked for them."""
 
     async def add(self, asked: AddNode, named: Tell, tell: Tell) -> None:
         """`named` gets the node's name when it is Ready. Raises ControlError, with nothing of the node left."""
@@ -164,10 +164,10 @@ class NodeChanges:
             await self.cluster.remove_node(name)
             await forget_node(self.cluster.client, self.clock, name)
 
-    # -- whoever asked -------------------------------------------------------------------------------------------------
+    # -- the client ----------------------------------------------------------------------------------------------------
 
     async def followed(self, tasks: Tasks, work: Callable[[Tell], Coroutine[Any, Any, None]]) -> AsyncIterator[str]:
-        """What `work` tells, which goes on without its reader from where it cannot be undone. Raises ControlError."""
+        """Yield what `work` reports. It goes on without its reader once it cannot be undone. Raises ControlError."""
         said: asyncio.Queue[str | None] = asyncio.Queue()
         failure: list[str] = []
 
@@ -201,7 +201,7 @@ class NodeChanges:
             raise ControlError(failure[0])
 
     def _certain(self) -> None:
-        """From here on the change goes on, whoever watches it."""
+        """Let the change go on from here, even if nobody watches it."""
         task = asyncio.current_task()
         if task is not None:
             self._undoable.discard(task)

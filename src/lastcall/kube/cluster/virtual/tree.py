@@ -95,15 +95,15 @@ def component_user(component: str) -> UserInfo:
     return UserInfo(f"system:{component}", (*groups, "system:authenticated"))
 
 
-class _Told(list[Record]):
+class _ReportingList(list[Record]):
     """A list that reports what is added."""
 
-    told: Callable[[Record], None] | None = None
+    on_append: Callable[[Record], None] | None = None
 
     def append(self, record: Record) -> None:
         super().append(record)
-        if self.told is not None:
-            self.told(record)
+        if self.on_append is not None:
+            self.on_append(record)
 
 
 class _EveryPort(dict[int, Listener]):
@@ -163,7 +163,7 @@ class VirtualRolloutCluster(Generic[Load]):
         self._version = kubernetes_version
         self._load = load
         self._propagation = propagation
-        self._records = _Told()
+        self._records = _ReportingList()
         self._recorder = MemoryRecorder("apiserver", world.clock, records=self._records)
         config = APIServerConfig(
             kubernetes_version=kubernetes_version,
@@ -185,11 +185,11 @@ class VirtualRolloutCluster(Generic[Load]):
 
     # -- what a session needs ------------------------------------------------------------------------------------------
 
-    def on_record(self, told: Callable[[Record], None]) -> None:
+    def on_record(self, callback: Callable[[Record], None]) -> None:
         """Call it with every record from now on."""
-        self._records.told = told
+        self._records.on_append = callback
 
-    def on_process_died(self, told: Callable[..., None]) -> None:
+    def on_process_died(self, callback: Callable[..., None]) -> None:
         """Do nothing: nothing dies here."""
 
     def why_it_hung(self, role: str) -> str:

@@ -1,7 +1,7 @@
 """The clusterrole-aggregation-controller: a ClusterRole with an aggregationRule has the rules of those it selects.
 
 The API server makes the default roles with their rules (`admin`, `edit`, `view`), so that there is work only when
-somebody adds a role for one of them.
+a user adds a role for one of them.
 
 Source: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go.
 """

@@ -62,7 +62,7 @@ _SCALED = (REPLICATIONCONTROLLERS, DEPLOYMENTS, REPLICASETS, STATEFULSETS)
 
 
 class _CannotCount(Exception):
-    """What the Pods' owners ask for cannot be told."""
+    """Signal that the number that the Pods' owners ask for is unknown."""
 
 
 class DisruptionController:

@@ -162,7 +162,7 @@ class GarbageCollector:
             self._orphan.queue.add(uid)
 
     def _remember(self, resource: Resource, obj: Object, owners: tuple[Reference, ...]) -> None:
-        """Why an owner went, as a chain of names: what a dependent's story tells."""
+        """Return why an owner went, as a chain of names, for the story of its dependent."""
         above = next((self._gone[each.uid] for each in owners if each.uid in self._gone), "")
         what = f"{resource.kind} {name_of(obj)}"
         self._gone[uid_of(obj)] = f"{what}, which {above} had owned" if above else what

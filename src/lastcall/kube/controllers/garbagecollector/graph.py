@@ -1,7 +1,7 @@
 """The owner graph: which objects depend on which, and what a change of one makes worth another look. Pure.
 
 Source: pkg/controller/garbagecollector/graph_builder.go (processGraphChanges), graph.go. An owner that nobody has seen
-yet stands in the graph as a virtual node until the API says whether it exists.
+yet is a virtual node of the graph until the API says whether it exists.
 """
 
 # check: plain objects because owners and what they own are of any kind

@@ -184,7 +184,7 @@ def decide(view: View, satisfied: bool) -> Decision:
 
 
 def find_target(view: View) -> Target | None:
-    """None while the Job goes on. What its status says already stands."""
+    """Return None while the Job goes on. What its status says already stays."""
     for kind in (SUCCESS, FAILURE):
         if (stated := condition_of(view.status, kind)) is not None:
             return Target(kind, stated.get("reason", ""), stated.get("message", ""), stated=True)

@@ -27,7 +27,7 @@ class Indexes:
 
     @classmethod
     def parse(cls, text: str | None, completions: int) -> "Indexes":
-        """What stands at or above `completions` is left out, and so is what cannot be read.
+        """Return the indexes of `text` below `completions`, without what cannot be read.
 
         (`parseIndexesFromString`)
         """

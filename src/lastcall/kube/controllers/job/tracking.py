@@ -2,7 +2,7 @@
 
 Three writes, in this order: the uids of ended Pods go into `status.uncountedTerminatedPods`; their finalizers are
 taken off; the uids turn into numbers. A Pod with a finalizer and no entry is not counted; one with an entry is in the
-count of whoever reads it; an entry whose Pod has no finalizer any more becomes part of the number.
+count of every reader; an entry whose Pod has no finalizer any more becomes part of the number.
 Source: pkg/controller/job/job_controller.go (trackJobStatusAndRemoveFinalizers, flushUncountedAndRemoveFinalizers,
 enactJobFinished).
 """

@@ -36,7 +36,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """`ok` and `bad` are reasons, `ok_message` stands while nothing is wrong."""
+    """`ok` and `bad` are reasons, `ok_message` is the message while nothing is wrong."""
 
     type: str
     ok: str

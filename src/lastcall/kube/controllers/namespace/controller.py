@@ -1,7 +1,7 @@
 """Ends terminating namespaces: Pods first, then everything else, then the namespace itself.
 
 Kubernetes waits 5 s before it begins and looks again when its estimate says so. Here a pass begins at once and another
-follows when the last object of a namespace is gone; the estimates remain for what no watch tells (`conditions`).
+follows when the last object of a namespace is gone; the estimates remain for what no watch reports (`conditions`).
 
 Sources: pkg/controller/namespace/namespace_controller.go,
 pkg/controller/namespace/deletion/namespaced_resources_deleter.go (OrderedNamespaceDeletion).
@@ -49,7 +49,7 @@ BATCH = 20
 
 CONTENT = tuple(each for each in SERVED if each.namespaced and each not in (BINDINGS, PODS, *CONVERTED))
 WATCHED = tuple(each for each in (PODS, *CONTENT) if each != EVENTS)
-"""Whose objects may hold a namespace: Events go when they are told to."""
+"""Whose objects may hold a namespace: Events go when they are deleted."""
 
 RULE = "pkg/controller/namespace/deletion/namespaced_resources_deleter.go:deleteAllContent"
 
@@ -177,7 +177,7 @@ class NamespaceController:
         return len(left)
 
     async def _delete_collection(self, resource: Resource, namespace: Object) -> list[Object]:
-        """What is left after every object was told to go."""
+        """Return what is left after every object was deleted."""
         name = name_of(namespace)
         objects = (await self._client.list(resource, name)).items
         if not objects:

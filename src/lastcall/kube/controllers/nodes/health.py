@@ -92,7 +92,7 @@ def examine(node: Node, lease: Lease | None, health: NodeHealth | None, now: flo
 
 
 def with_lost_conditions(status: NodeStatus, created: str | None, moment: str) -> NodeStatus:
-    """The status of a node that gives no sign of life: what it told about itself is unknown."""
+    """Return the status of a node that gives no sign of life: what it reported about itself is unknown."""
     new = copy_object(status)
     conditions: list[NodeCondition] = new.setdefault("conditions", [])
     for kind in MONITORED:

@@ -108,7 +108,7 @@ class NodeLifecycleController:
             await self._swap(node, NO_SCHEDULE, add, remove)
 
     async def _swap(self, node: Node, effect: Effect, add: Sequence[str], remove: Sequence[str]) -> None:
-        """One PATCH that may not pass over somebody else's change of the taints (`SwapNodeControllerTaint`)."""
+        """Send one PATCH that may not pass over another client's change of the taints (`SwapNodeControllerTaint`)."""
         name = name_of(node)
         for _ in range(TRIES):
             taints = swapped(taints_of(node), effect, add, remove, self._moment())
@@ -184,7 +184,7 @@ class NodeLifecycleController:
                 await self._client.update(NODES, {**node, "status": found.status}, subresource="status")
             except StatusError as error:
                 if is_conflict(error) or is_not_found(error):
-                    return found.observed  # it has changed: the next look tells
+                    return found.observed  # it has changed: the next look decides
                 raise
         self._health[name] = found.health
         if found.current is None:

@@ -123,7 +123,7 @@ class TaintEvictionController:
         known = self._evictions.get(key)
         if known is not None and known.uid == uid_of(pod) and seconds > 0:
             if known.fired or known.created_at < moment:
-                return  # it is told already, or its time runs
+                return  # it is reported already, or its time runs
             created_at = known.created_at
         self._cancel(key)
         due = created_at + seconds

@@ -1,4 +1,4 @@
-"""The ttl controller: tells kubelets, by an annotation of their Node, how long they may keep Secrets and ConfigMaps.
+"""Annotate each Node with how long its kubelet may keep Secrets and ConfigMaps (the ttl controller).
 
 The more nodes, the longer. Source: pkg/controller/ttl/ttl_controller.go.
 """

@@ -1,1 +1,1 @@
-"""Pods for the controllers that own Pods: made and deleted (`control`), counted (`owned`), told of (`routes`)."""
+"""Help the owners of Pods: make and delete them (`control`), count them (`owned`), report them (`routes`)."""

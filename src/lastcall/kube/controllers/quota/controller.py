@@ -41,7 +41,7 @@ class ResourceQuotaController:
         self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._watched: set[Resource] = set()
         self._quotas = informers.get(RESOURCEQUOTAS)
-        # Last, as all handlers: what the caches hold already is told at once.
+        # Last, as all handlers: what the caches hold already is reported at once.
         self._declared = DeclaredKinds(informers, self._kind_added, self._watched.discard)
         self._quotas.add_handler(self._enqueue, self._quota_changed)
 
@@ -85,7 +85,7 @@ class ResourceQuotaController:
                     self._enqueue(quota, after)
 
     async def _watch(self, kind: Resource) -> None:
-        """From now on be told when an object of this kind comes and goes."""
+        """Watch from now on when an object of this kind comes and goes."""
         informer = self._informers.get(kind)
         if kind not in self._watched:
             self._watched.add(kind)

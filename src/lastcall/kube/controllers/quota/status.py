@@ -29,7 +29,7 @@ def counted_kinds(hard: Iterable[str], kinds: Iterable[Resource]) -> list[Resour
 def status_of(quota: Object, objects: Mapping[Resource, Sequence[Object]], moment: datetime) -> Object | None:
     """The new status, from all `objects` of the namespace of each counted kind; None when it would say the same.
 
-    What nobody here can count keeps the usage that somebody else wrote.
+    What nobody here can count keeps the usage that another controller wrote.
     """
     hard = parse((quota.get("spec") or {}).get("hard"))
     before = quota.get("status") or {}

@@ -124,7 +124,7 @@ class ReplicaSetController:
         return owner if owner is not None and uid_of(owner) == reference["uid"] else None
 
     def _enqueue_matching(self, pod: Pod) -> None:
-        """An orphan: whoever selects it may want it."""
+        """Queue the owners that select an orphan: one of them may want it."""
         for owner in self._owners.by_index(NAMESPACE, namespace_of(pod)):
             if self._kind.selector(owner).matches(labels_of(pod)):
                 self._enqueue(owner)

@@ -1,7 +1,7 @@
 """What every namespace gets: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`.
 
 Source: pkg/controller/serviceaccount/serviceaccounts_controller.go and
-pkg/controller/certificates/rootcacertpublisher/publisher.go. Both come back when somebody deletes them, as long as the
+pkg/controller/certificates/rootcacertpublisher/publisher.go. Both come back when a user deletes them, as long as the
 namespace is not terminating.
 """
 
@@ -97,7 +97,7 @@ class ServiceAccountController:
             elif config_map.get("data") != self._data:
                 await self._publisher.update(CONFIGMAPS, {**config_map, "data": self._data}, name)
         except StatusError as error:
-            # The namespace went away or began to while we wrote; its next event tells, nothing is to be retried.
+            # The namespace went away or began to while we wrote; its next event reports it, nothing is to be retried.
             if is_not_found(error) or namespace_is_terminating(error):
                 return
             raise

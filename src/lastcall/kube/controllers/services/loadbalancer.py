@@ -62,7 +62,7 @@ def decide_address(service: Object, taken: Collection[str]) -> str | None:
     if any(ours(address) and address not in taken and asked in ("", address) for address in now):
         return None
     if now and not any(ours(address) for address in now):
-        return None  # somebody else has given it one
+        return None  # another controller has given it one
     if asked:
         if not ours(asked):
             raise NoAddress(f"loadBalancerIP {asked} is not in {ADDRESSES}")

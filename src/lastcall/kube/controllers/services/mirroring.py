@@ -1,4 +1,4 @@
-"""EndpointSlice mirroring: Endpoints that somebody wrote for a Service without a selector, as EndpointSlices.
+"""Mirror the Endpoints that users write for a Service without a selector into EndpointSlices.
 
 Source: pkg/controller/endpointslicemirroring/{endpointslicemirroring_controller,reconciler,utils}.go.
 """

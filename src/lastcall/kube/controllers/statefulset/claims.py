@@ -52,7 +52,7 @@ def has_stale_owner(claim: PersistentVolumeClaim, obj: StatefulSet | Pod, resour
 
 
 def _has_other_controller(claim: PersistentVolumeClaim, owner: StatefulSet, pod: Pod) -> bool:
-    """Somebody else manages it; with nothing to be deleted that is not important. (`hasUnexpectedController`)"""
+    """Return True if another controller manages it; False when nothing is to be deleted. (`hasUnexpectedController`)"""
     if not deletes(owner, "whenDeleted") and not deletes(owner, "whenScaled"):
         return False
     for reference in _references(claim):

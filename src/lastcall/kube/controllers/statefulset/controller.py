@@ -131,7 +131,7 @@ class StatefulSetController:
                 await self._give_claims(owner, pod)
             await self._do(owner, decision.steps, status)
         except (StatusError, ConnectionLost, Retry):
-            await self._write_status(owner, status)  # what was seen is told also when a step fails
+            await self._write_status(owner, status)  # what was seen is reported also when a step fails
             raise
         await self._write_status(owner, status)
         if not is_terminating(owner):

@@ -122,7 +122,7 @@ class PersistentVolumeBinder:
                     await self._sync_volume(volume)
         except StatusError as error:
             if not is_not_found(error):
-                raise  # gone meanwhile: its event tells
+                raise  # gone meanwhile: its event reports it
 
     async def _sync_claim(self, claim: PersistentVolumeClaim) -> None:
         """(`syncClaim`)"""
@@ -210,7 +210,7 @@ class PersistentVolumeBinder:
     # -- writes ------------------------------------------------------------------------------------------------------
 
     async def _update(self, known: Written[T], obj: T, subresource: str = "") -> T:
-        """A conflict is told by StatusError; the queue tries again with what the cache has then."""
+        """Raise StatusError on a conflict; the queue tries again with what the cache has then."""
         resource = PERSISTENTVOLUMECLAIMS if cast(object, known) is self._claims else PERSISTENTVOLUMES
         try:
             answer = await self._client.update(resource, obj, namespace_of(obj), subresource=subresource)

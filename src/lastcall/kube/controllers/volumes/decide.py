@@ -63,7 +63,7 @@ class Said:
 @dataclass(frozen=True, slots=True)
 class ClaimDecision:
     """`bind`: to `volume`. `provision`: ask the provisioner of this `name` for one. `default`: take the class `name`.
-    `pending` and `lost`: that phase. What is said is told in any case, for `lost` only when the phase is new."""
+    `pending` and `lost`: that phase. The message is reported in any case, for `lost` only when the phase is new."""
 
     verb: Literal["bind", "provision", "default", "pending", "lost", "nothing"]
     volume: PersistentVolume | None = None
@@ -166,7 +166,7 @@ def _named_volume(claim: PersistentVolumeClaim, volume: PersistentVolume | None)
     if is_bound_to(volume, claim):
         return ClaimDecision("bind", volume)
     if BOUND_BY_CONTROLLER in annotations_of(claim):
-        return ClaimDecision("nothing")  # somebody has changed what we wrote
+        return ClaimDecision("nothing")  # another client has changed what we wrote
     text = f'volume "{name_of(volume)}" already bound to a different claim.'
     return ClaimDecision("pending", said=Said("Warning", "FailedBinding", text))
 

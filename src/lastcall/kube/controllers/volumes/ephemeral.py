@@ -1,7 +1,7 @@
 """The ephemeral-volume controller: makes the claims of Pods' ephemeral volumes.
 
 Source: pkg/controller/volume/ephemeral/controller.go. A claim belongs to its Pod and goes with it, by the garbage
-collector. One of the same name that somebody else has made is never taken.
+collector. A claim of the same name that another client made is never taken.
 """
 
 from lastcall.kube.api.claims import not_made_for

@@ -1,7 +1,7 @@
 """Makes volumes for the StorageClass `standard`: a directory for each claim, as local-path-provisioner does in kind.
 
 Sources: sig-storage-lib-external-provisioner controller/controller.go, rancher local-path-provisioner provisioner.go.
-What is to be done is decided by pure functions; whoever runs the cluster says where directories are.
+Pure functions decide what is to be done; the one who runs the cluster says where directories are.
 """
 
 from collections.abc import Mapping

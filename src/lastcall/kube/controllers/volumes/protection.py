@@ -73,7 +73,7 @@ def without_finalizer(obj: Object, finalizer: str) -> Object:
 
 
 async def write_finalizers(client: Client, resource: Resource, obj: Object) -> None:
-    """What went meanwhile needs no finalizer. A conflict is told by StatusError and tried again.
+    """Update the finalizers; an object that went meanwhile needs none. Raise StatusError on a conflict.
 
     An update, as Kubernetes gives these controllers no right to patch. An object that is stored and is not valid any
     more cannot be updated: of that one only the finalizers are sent, so that it can go.
@@ -100,7 +100,7 @@ class ClaimProtectionController:
         self._recorder = recorder
         self._claims, self._pods = informers.get(PERSISTENTVOLUMECLAIMS), informers.get(PODS)
         self._worker = Worker(world, CLAIM_COMPONENT, self._sync, workers=1, client=client)
-        self._told: dict[str, dict[str, None]] = {}
+        self._recorded: dict[str, dict[str, None]] = {}
         self._users = ClaimUsers(self._pods, self._pod_changed)
         self._claims.add_handler(self._seen, lambda _, claim: self._seen(claim), self._gone)
 
@@ -113,7 +113,7 @@ class ClaimProtectionController:
             self._worker.queue.add(f"{namespace_of(claim)}/{name_of(claim)}")
 
     def _gone(self, claim: Object) -> None:
-        self._told.pop(uid_of(claim), None)
+        self._recorded.pop(uid_of(claim), None)
 
     def _pod_changed(self, key: Key, pod: Object, there: bool) -> None:
         """Only a Pod that has ended, gone or never had a node can let a claim go. (`podAddedDeletedUpdated`)"""
@@ -144,10 +144,10 @@ class ClaimProtectionController:
         return [pod for pod in (await self._client.list(PODS, namespace_of(claim))).items if uses(pod, claim)]
 
     def _tell(self, claim: Object, users: list[Object]) -> None:
-        told = self._told.setdefault(uid_of(claim), {})
+        recorded = self._recorded.setdefault(uid_of(claim), {})
         for pod in users:
-            if uid_of(pod) not in told:
-                told[uid_of(pod)] = None
+            if uid_of(pod) not in recorded:
+                recorded[uid_of(pod)] = None
                 facts: ClaimHeld = {"claim": name_of(claim), "finalizer": CLAIM_PROTECTION, "pod": name_of(pod)}
                 self._recorder.record(kinds.CLAIM_HELD, pod_uid=uid_of(pod), rule=RULE, facts=facts)
 

@@ -4,7 +4,7 @@ Source: CNI plugins plugins/meta/portmap (portmap_nftables.go), which containerd
 connections to an address of the node are translated, wherever they come from: other nodes, Pods, the node itself by
 127.0.0.1, the Pod itself. A Service that asks for the same address and port has it: its translation comes first.
 
-The table `lastcall-hostports` stands while a Pod asks for a port of the node. Each change replaces it in one
+The table `lastcall-hostports` exists while a Pod asks for a port of the node. Each change replaces it in one
 transaction: such Pods are few.
 """
 

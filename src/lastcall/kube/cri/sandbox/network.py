@@ -132,7 +132,7 @@ class PodNetwork:
         await self._run(self._adopt, sandbox_id, ip, config.port_mappings if config is not None else ())
 
     async def adopted(self) -> None:
-        """All that is known again has been told: ports of the node that lead elsewhere are closed.
+        """Close the ports of the node that lead elsewhere, after all that is known again was reported.
 
         Raises RuntimeServiceError.
         """

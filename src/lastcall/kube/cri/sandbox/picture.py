@@ -1,4 +1,4 @@
-"""The runtime's picture of sandboxes and containers, kept true by what the shim tells.
+"""Keep the runtime's picture of sandboxes and containers, from what the shim reports.
 
 The shim's answer to `hello` says how far everything came, its events what happens from there on. The same answer
 repairs the picture when it is the shim that died: its containers have ended then and its sandboxes are gone.
@@ -122,7 +122,7 @@ class Picture:
                 self._exited(container, facts)
 
     def _roll_back(self, container: Container) -> None:
-        """Nobody asked to start it: whoever wanted it creates it again."""
+        """Forget it: nobody asked to start it, and the kubelet creates it again."""
         del self.containers[container.id]
         self._records.forget_container(container.id)
         remove_directory(container.directory)  # of which nothing but the directory was made
@@ -211,7 +211,7 @@ class Picture:
         self.emit(container.id, ContainerEventType.CONTAINER_STOPPED_EVENT, container.sandbox)
 
     def on_lost(self) -> None:
-        """Without the shim nobody can say any more what runs; whoever waits for an end must not wait forever."""
+        """End all waits: without the shim nobody can say any more what runs, and no wait may last forever."""
         for container in self.containers.values():
             created = container.state == ContainerState.CONTAINER_CREATED and container.start_requested
             if container.state == ContainerState.CONTAINER_RUNNING or created:
@@ -222,7 +222,7 @@ class Picture:
 
 
 def remove_directory(directory: str) -> None:
-    """What a container has written. What cannot go is told; the next node process tries again."""
+    """Remove what a container has written. Log what cannot go; the next node process tries again."""
     try:
         remove_tree(directory)
     except OSError as error:

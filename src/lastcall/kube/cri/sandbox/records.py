@@ -3,7 +3,7 @@
 `sandbox-<id>.json` and `container-<id>.json` hold what was asked for, `status-<id>.json` how far a container came. What
 runs is the shim's to say. Environment, command and arguments, which may carry secrets, are not kept: nobody starts a
 container twice. Files are 0600, replaced whole, and end with a line that has their checksum; one that cannot be read is
-told of, and set aside until the next start.
+reported, and set aside until the next start.
 """
 
 import logging
@@ -73,7 +73,7 @@ class Records:
                 yield identity, value
 
     def set_aside(self, kind: str, identity: str, why: Exception) -> None:
-        """Of a file that cannot be understood, whoever looks at it later must see what was in it."""
+        """Set a file aside that cannot be understood: people must see later what was in it."""
         path = self._path(kind, identity)
         _log.warning("%s cannot be read (%r): it is now %s%s, what it stood for is ended", path, why, path, _ASIDE)
         with suppress(OSError):

@@ -431,7 +431,7 @@ class SandboxRuntime:
         return self._picture.get_container_events()
 
     async def _until_known(self) -> None:
-        """Nobody is told of containers of which nobody knows: wait for a shim. Raises RuntimeServiceError."""
+        """Wait for a shim: without it no container is known. Raises RuntimeServiceError."""
         if self._picture.is_unknown:
             await self._shim.connect()
         await self._picture.starts_are_over()

@@ -133,7 +133,7 @@ class ShimClient:
     def post(self, message: Message) -> None:
         """A call whose answer nobody waits for. A shim that is gone is not an error.
 
-        Between the end of one connection and the start of the next it does nothing: `on_connected` tells what is left.
+        Between the end of one connection and the start of the next it does nothing: `on_connected` gets what is left.
         """
         self._next += 1
         try:

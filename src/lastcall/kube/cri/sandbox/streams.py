@@ -66,7 +66,7 @@ class Descriptor:
             self._wake(direction)
 
     def _wake(self, direction: str) -> None:
-        """Once per wait: the event loop tells again and again, and the fd must not be closed while it is watched."""
+        """Wake the waiting task and end its watch: the loop would call again, and a watched fd must not be closed."""
         future = self._waiting.pop(direction, None)
         if future is None:
             return
@@ -87,7 +87,7 @@ class Descriptor:
                 sock.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Idempotent; whoever waits continues with the end."""
+        """Close it; a task that waits continues with the end. Idempotent."""
         for direction in ("read", "write"):
             self._wake(direction)
         if self._fd >= 0:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class PodAdmission:
-    """`decide` for each new Pod. `made_room(uid)` is told when the victims of a critical Pod have ended."""
+    """`decide` for each new Pod. `made_room(uid)` is called when the victims of a critical Pod have ended."""
 
     def __init__(
         self,

@@ -80,7 +80,7 @@ class Resizes:
         self._sync = sync
         self._given = files.load()
         self._unchecked = dict.fromkeys(self._given)
-        """Pods of an earlier kubelet: what their containers have is not known before somebody looked."""
+        """Pods of an earlier kubelet: what their containers have is not known before the first look."""
         self._waiting: dict[str, None] = {}
         self._pending: dict[str, Said] = {}
         self._progress: dict[str, Said] = {}

@@ -72,7 +72,7 @@ class NodeStats(Protocol):
 
 
 class EvictionManager:
-    """`run` until cancelled. `on_change` is told when `conditions` have changed."""
+    """`run` until cancelled. It calls `on_change` when `conditions` have changed."""
 
     def __init__(
         self,

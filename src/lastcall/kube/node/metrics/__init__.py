@@ -1,1 +1,1 @@
-"""What a node's parts counted, by the names of Kubernetes; imported when somebody asks."""
+"""Report what a node's parts counted, by the names of Kubernetes. Imported with the first request."""

@@ -1,4 +1,4 @@
-"""`/metrics/cadvisor`: what containers use, of what `kube/node/metrics/stats.py` told; machines, too.
+"""Serve `/metrics/cadvisor`: what containers and machines use, from the summary of `kube/node/metrics/stats.py`.
 
 Of cAdvisor's families those of CPU and memory, which dashboards and autoscalers read; container `""` is the Pod.
 Source: google/cadvisor metrics/prometheus.go.
@@ -14,8 +14,8 @@ from lastcall.kube.api.text.times import parse_rfc3339
 from lastcall.world.counting import Family
 
 
-def cadvisor_families(told: Object) -> Iterator[Family]:
-    rows = list(_rows(told))
+def cadvisor_families(summary: Object) -> Iterator[Family]:
+    rows = list(_rows(summary))
     yield (
         "container_cpu_usage_seconds_total",
         [({**labels, "cpu": "total"}, each["cpu"]["usageCoreNanoSeconds"] / 1e9) for labels, each in rows],
@@ -34,16 +34,16 @@ def cadvisor_families(told: Object) -> Iterator[Family]:
         [(labels, int(parse_rfc3339(each["cpu"]["time"]).timestamp())) for labels, each in rows],
     )
     yield "machine_cpu_cores", [({}, os.cpu_count() or 0)]
-    memory = (told.get("node") or {}).get("memory") or {}
+    memory = (summary.get("node") or {}).get("memory") or {}
     if memory:
         yield "machine_memory_bytes", [({}, memory["availableBytes"] + memory["workingSetBytes"])]
 
 
-def _rows(told: Object) -> Iterator[tuple[dict[str, str], Object]]:
-    node = told.get("node") or {}
+def _rows(summary: Object) -> Iterator[tuple[dict[str, str], Object]]:
+    node = summary.get("node") or {}
     if "cpu" in node and "memory" in node:
         yield _labels("/"), node
-    for pod in told["pods"]:
+    for pod in summary["pods"]:
         reference = pod["podRef"]
         where = {"namespace": reference["namespace"], "pod": reference["name"]}
         group = f"/kubepods/pod{reference['uid']}"

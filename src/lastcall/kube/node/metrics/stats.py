@@ -1,6 +1,6 @@
-"""What the node's Pods use, as the kubelet's Summary API tells it: counted when asked for, never before.
+"""Measure what the node's Pods use, as the kubelet's Summary API reports it: when asked for, never before.
 
-CPU is what was used since the start, in nanoseconds: whoever asks twice knows the rate. Working sets are the control
+CPU is what was used since the start, in nanoseconds: two requests give the rate. Working sets are the control
 group's memory without inactive file pages, as cAdvisor counts them. A node's own figures are the machine's, unless the
 node is smaller.
 
@@ -98,25 +98,25 @@ def _time(nanoseconds: int) -> str:
 
 
 def _node(at: str, usage: NodeUsage | None) -> Object:
-    told = _machine(at)
+    figures = _machine(at)
     if usage is not None and (nanoseconds := usage.cpu_ns()) is not None:
-        told["cpu"] = {"time": at, "usageCoreNanoSeconds": nanoseconds}
+        figures["cpu"] = {"time": at, "usageCoreNanoSeconds": nanoseconds}
     if usage is not None and (memory := usage.memory()) is not None:
         capacity, used, working = memory
         available = max(0, capacity - working)
-        told["memory"] = {"time": at, "availableBytes": available, "usageBytes": used, "workingSetBytes": working}
-    return told
+        figures["memory"] = {"time": at, "availableBytes": available, "usageBytes": used, "workingSetBytes": working}
+    return figures
 
 
 def _machine(at: str) -> Object:
-    told: Object = {}
+    figures: Object = {}
     try:
         nanoseconds = busy_ticks(Path("/proc/stat").read_text()) * (1_000_000_000 // os.sysconf("SC_CLK_TCK"))
-        told["cpu"] = {"time": at, "usageCoreNanoSeconds": nanoseconds}
-        told["memory"] = {"time": at, **memory_of(read_meminfo())}
+        figures["cpu"] = {"time": at, "usageCoreNanoSeconds": nanoseconds}
+        figures["memory"] = {"time": at, **memory_of(read_meminfo())}
     except (OSError, ValueError, IndexError, KeyError):
-        return told
-    return told
+        return figures
+    return figures
 
 
 def busy_ticks(stat: str) -> int:
@@ -132,10 +132,10 @@ def memory_of(words: Mapping[str, int]) -> dict[str, int]:
     return {"availableBytes": words["MemTotal"] - working, "usageBytes": used, "workingSetBytes": working}
 
 
-def resource_metrics(told: Object) -> str:
-    """`/metrics/resource`, of what `summary` told."""
+def resource_metrics(summary: Object) -> str:
+    """Return the text of `/metrics/resource` from what `summary` returned."""
     lines: list[str] = []
-    for name, help_, kind, values in _families(told):
+    for name, help_, kind, values in _families(summary):
         lines += [f"# HELP {name} [STABLE] {help_}", f"# TYPE {name} {kind}"]
         lines += [f"{name}{_labels(labels)} {value:g} {_milliseconds(at)}" for labels, value, at in values]
     return "\n".join([*lines, ""])
@@ -144,14 +144,14 @@ def resource_metrics(told: Object) -> str:
 _Values = list[tuple[dict[str, str], float, str]]
 
 
-def _families(told: Object) -> Iterator[tuple[str, str, str, _Values]]:
+def _families(summary: Object) -> Iterator[tuple[str, str, str, _Values]]:
     containers = [
         ({"container": each["name"], "namespace": pod["podRef"]["namespace"], "pod": pod["podRef"]["name"]}, each)
-        for pod in told["pods"]
+        for pod in summary["pods"]
         for each in pod["containers"]
     ]
-    pods = [({"namespace": pod["podRef"]["namespace"], "pod": pod["podRef"]["name"]}, pod) for pod in told["pods"]]
-    for what, of in (("container", containers), ("node", [({}, told["node"])]), ("pod", pods)):
+    pods = [({"namespace": pod["podRef"]["namespace"], "pod": pod["podRef"]["name"]}, pod) for pod in summary["pods"]]
+    for what, of in (("container", containers), ("node", [({}, summary["node"])]), ("pod", pods)):
         seconds: _Values = [
             (labels, each["cpu"]["usageCoreNanoSeconds"] / 1e9, each["cpu"]["time"])
             for labels, each in of

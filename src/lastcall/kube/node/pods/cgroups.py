@@ -23,7 +23,7 @@ CPU_PERIOD = 100_000
 MIN_CPU_QUOTA = 1_000
 
 DEFAULT_POD_PIDS_LIMIT = 4096
-"""Processes and threads of one Pod. Kubernetes sets none by default; here a fork bomb would be on somebody's laptop."""
+"""Processes and threads of one Pod. Kubernetes sets none by default; here a fork bomb would hit the user's laptop."""
 
 
 def cgroup_parent(pod: Pod) -> str:

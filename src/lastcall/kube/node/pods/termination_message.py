@@ -39,7 +39,7 @@ def read_at_most(path: Path, limit: int) -> bytes:
 def termination_message(container: Container, status: ContainerStatus, file_text: str) -> str:
     """The message of an exited container: the runtime's own, then the file's or the log's.
 
-    `container` is the spec; `file_text` what stands in the file. Reads the log only when the policy asks for it.
+    `container` is the spec; `file_text` the content of the file. Reads the log only when the policy asks for it.
     """
     text = file_text
     if (

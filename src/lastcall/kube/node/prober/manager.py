@@ -142,7 +142,7 @@ class PodProbeManager:
     def _before_restart(self, pod: Pod, container: APIContainerStatus) -> APIContainerStatus | None:
         """What the API said of a container that ran before this kubelet, else None (since 1.35).
 
-        Kubernetes takes only those that were started 10 s before it, because nothing else tells them apart. That
+        Kubernetes takes only those that were started 10 s before it, because nothing else distinguishes them. That
         the API knows the container's id says it as well, and a node that is back in 20 ms makes no young Pod unready.
         """
         if not self._context.features.preserve_on_restart:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 MAX_TRIES = 3
 """Tries per probe when it cannot be carried out."""
-_MOST_TOLD = 16
+_MOST_RECORDED = 16
 """Ports in one record, and records of one container that say how its probe fails."""
 _RULE = "pkg/kubelet/prober/worker.go:doProbe"
 
@@ -69,7 +69,7 @@ class ProbeContext:
 
 @dataclass(slots=True)
 class ProbeWorker:
-    """`pod` is the object at creation time and stays so (a deletion later is told through `stop`)."""
+    """`pod` is the object at creation time and stays so (`stop` reports a deletion later)."""
 
     context: ProbeContext
     probe_type: ProbeType
@@ -83,7 +83,7 @@ class ProbeWorker:
     """How often it ended how: successful, failed, unknown (prober_probe_total)."""
     _kicked: asyncio.Event = field(default_factory=asyncio.Event)
     _stopped: asyncio.Event = field(default_factory=asyncio.Event)
-    _told: list[ProbeFailing] = field(default_factory=list)
+    _recorded_failures: list[ProbeFailing] = field(default_factory=list)
 
     @property
     def probe(self) -> Probe:
@@ -190,7 +190,7 @@ class ProbeWorker:
             self.results.remove(runtime_id(self.state.container_id))
         self.state.container_id = api_id
         self.state.on_hold = False
-        self._told = []
+        self._recorded_failures = []
         self.state.succeeded = None if self._ran_before_us() else False
         before = self._kept_from_before(container) if self._ran_before_us() else None
         if before is None:
@@ -237,7 +237,7 @@ class ProbeWorker:
             with contextlib.suppress(RuntimeServiceError):
                 found = await self.context.runtime.listeners(container_id)
         open_ports: list[OpenPort] | None = (
-            None if found is None else [{"address": each.address, "port": each.port} for each in found[:_MOST_TOLD]]
+            None if found is None else [{"address": each.address, "port": each.port} for each in found[:_MOST_RECORDED]]
         )
         facts: ProbeFailing = {
             "probe": "readiness",
@@ -245,9 +245,9 @@ class ProbeWorker:
             "port": port,
             "listeners": open_ports,
         }
-        if facts in self._told or len(self._told) >= _MOST_TOLD:
+        if facts in self._recorded_failures or len(self._recorded_failures) >= _MOST_RECORDED:
             return
-        self._told.append(facts)
+        self._recorded_failures.append(facts)
         name = self.container["name"]
         self.context.recorder.record(
             kinds.PROBE_FAILING, pod_uid=uid_of(self.pod), container=name, rule=_RULE, facts=facts

@@ -1,5 +1,5 @@
-"""From a Pod's spec to sandbox and containers. What a sync has to do: `decide`, what CRI is told: `container_config`
-(both pure).
+"""Turn a Pod's spec into a sandbox and containers. `decide` says what a sync has to do, `container_config`
+what CRI gets (both pure).
 
 `manager` and `start_container` act, `pleg` watches.
 """

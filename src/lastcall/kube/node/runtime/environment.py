@@ -45,7 +45,7 @@ class Sources(Protocol):
 
 
 class APISources:
-    """`Sources` that asks the API server; `services` is a cache that somebody keeps."""
+    """Read `Sources` from the API server; `services` is a cache that the caller keeps."""
 
     def __init__(self, client: Client, services: Callable[[], Iterable[Service]]) -> None:
         self._client = client

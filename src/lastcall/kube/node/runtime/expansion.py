@@ -25,7 +25,7 @@ def expand(text: str, *scopes: Mapping[str, str]) -> str:
 
 
 def _reference(text: str, start: int, scopes: tuple[Mapping[str, str], ...]) -> tuple[str, int]:
-    """What stands for the characters after a `$` at `start - 1`, and how many of them it used."""
+    """Return the replacement for the characters after a `$` at `start - 1`, and how many of them it used."""
     if text[start] == "$":
         return "$", 1
     if text[start] != "(":

@@ -24,7 +24,7 @@ class RuntimeNotices:
     def __init__(self, runtime: RuntimeService, events: EventRecorder) -> None:
         self._runtime = runtime
         self._events = events
-        self._told: dict[tuple[str, str], None] = {}
+        self._warned: dict[tuple[str, str], None] = {}
 
     async def sandbox_ready(self, pod: Pod) -> None:
         """Limits that nobody enforces."""
@@ -57,9 +57,9 @@ class RuntimeNotices:
 
     def _warn(self, pod: Pod, reason: str, message: str, field_path: str = "") -> None:
         key = (uid_of(pod), reason)
-        if key in self._told:
+        if key in self._warned:
             return
-        if len(self._told) >= _MOST_REMEMBERED:
-            del self._told[next(iter(self._told))]
-        self._told[key] = None
+        if len(self._warned) >= _MOST_REMEMBERED:
+            del self._warned[next(iter(self._warned))]
+        self._warned[key] = None
         self._events.event(pod, "Warning", reason, message, field_path=field_path)

@@ -158,7 +158,7 @@ class PodLifecycleEventGenerator:
     async def refresh(self, uid: str, name: str, namespace: str, minimum: int | None = None) -> PodStatus:
         """Ask the runtime about one Pod (generic.go:updateCache). Raises RuntimeServiceError.
 
-        Readings of one Pod do not overlap; whoever waited for a reading that began late enough shares its answer.
+        Readings of one Pod do not overlap; callers that waited for a reading that began late enough share its answer.
         """
         wanted = self.now() if minimum is None else minimum
         async with self._locks.setdefault(uid, asyncio.Lock()):

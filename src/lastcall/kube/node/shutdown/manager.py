@@ -1,6 +1,6 @@
 """Graceful node shutdown, performed (nodeshutdown/nodeshutdown_manager_linux.go).
 
-Whoever asks stands for logind: `lastcall node shutdown`, or SIGTERM to the node's process.
+`lastcall node shutdown`, or SIGTERM to the node's process, takes the place of logind.
 """
 
 # check: observes because it records its own decision
@@ -48,7 +48,7 @@ RULE = "pkg/kubelet/nodeshutdown/nodeshutdown_manager.go:killPods"
 
 
 class NodeShutdown:
-    """`active_pods` are those that may run something; `on_change` is told when a shutdown begins or is cancelled."""
+    """`active_pods` are those that may run something; `on_change` is called when a shutdown begins or is cancelled."""
 
     def __init__(
         self,

@@ -47,7 +47,7 @@ def duplicate_message(pod: Pod) -> str:
 
 
 def mirror_pod(pod: Pod, node: Node) -> Pod:
-    """The API object that stands for a static Pod (pod/mirror_client.go:CreateMirrorPod). `node` is its owner."""
+    """Return the API object of a static Pod (pod/mirror_client.go:CreateMirrorPod). `node` is its owner."""
     mirror = copy_object(pod)
     metadata = mirror["metadata"]
     metadata.pop("uid", None)

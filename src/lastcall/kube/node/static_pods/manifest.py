@@ -141,6 +141,6 @@ def _count_documents(text: str) -> int:
 
 
 def _size(value: Any) -> int:
-    """Return the number of values; what an alias stands for is there each time."""
+    """Return the number of values; the value of an alias counts each time."""
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return 1 + sum(map(_size, items))

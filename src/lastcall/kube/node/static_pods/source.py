@@ -1,7 +1,7 @@
 """The config source `file`: a directory of manifests, read again and again (kubelet config/file.go).
 
 A changed file is another Pod (its UID is a hash): the old one is REMOVEd, the new one ADDed. A file that has become
-unreadable keeps its Pod for `FILE_CHECK_SECONDS`, for somebody may be just writing it.
+unreadable keeps its Pod for `FILE_CHECK_SECONDS`, because another process may be writing it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class FileConfig:
 
     @property
     def ready(self) -> bool:
-        """The first SET was told."""
+        """Return True after the first SET."""
         return self._first.is_set()
 
     async def first_set(self) -> None:

@@ -238,7 +238,7 @@ def _removed_for_restart(status: APIContainerStatus, old: APIContainerStatus | N
     """The record went because all containers restart: it waits, and counts as one more restart."""
     before, last = (old or {}).get("state") or {}, (old or {}).get("lastState") or {}
     if (before.get("waiting") or {}).get("reason") == RESTARTING:
-        return  # told already
+        return  # reported already
     if "running" not in before and "terminated" not in before and "terminated" not in last:
         return  # it never ran
     status["state"] = {"waiting": {"reason": RESTARTING, "message": REMOVED}}

@@ -120,7 +120,7 @@ def merge_pod_status(
         if condition.get("type") in KUBELET_CONDITIONS:
             conditions.append(condition)
         elif condition.get("type") in SHARED_CONDITIONS and features.disruption_target and becomes_terminal:
-            # Written once all containers have ended, so that it never stands beside a running Pod.
+            # Written once all containers have ended, so that a running Pod never has it.
             before = find_condition(api.get("conditions"), condition["type"])
             if before is None or before.get("status") != condition.get("status"):
                 condition["lastTransitionTime"] = now

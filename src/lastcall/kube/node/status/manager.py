@@ -109,7 +109,7 @@ class PodStatusManager:
         """Set while the write of a Pod's status waits for an answer, or for what has to come before it can be sent."""
         self._tasks: Tasks | None = None
 
-    # What the kubelet tells
+    # What the kubelet reports
 
     def set_pod_status(self, pod: Pod, status: APIPodStatus) -> None:
         """Remember a freshly generated status; forced through for a Pod that is being deleted."""

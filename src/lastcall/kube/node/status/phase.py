@@ -39,7 +39,7 @@ def get_phase(
 
     `statuses` are regular and init container statuses. `pod_is_terminal` says that no container will be started again
     (the final computation). `pod_has_initialized` is true once any regular container was created. With
-    `force_terminal` False (before 1.27) a Pod that was told to stop is judged by its restart policy alone.
+    `force_terminal` False (before 1.27) a Pod that is being stopped is judged by its restart policy alone.
     """
     by_name = {status["name"]: status for status in statuses}
     init_pending, init_failed = _plain_init(pod, by_name)

@@ -107,7 +107,7 @@ PodIP = Callable[[], Awaitable[str]]
 
 
 class HandlerRunner:
-    """Runs one hook to its end. It has no time limit of its own: whoever calls decides how long to wait."""
+    """Run one hook to its end. It has no time limit of its own: the caller decides how long to wait."""
 
     def __init__(
         self,
@@ -150,8 +150,8 @@ class HandlerRunner:
         try:
             answer = await self._runtime.exec_sync(container_id, tuple(command), 0)
         except RuntimeServiceError as error:
-            told = error.as_rpc()
-            raise HookError(f'Exec lifecycle hook ({go_list(command)}) {where} {told}, message: ""') from error
+            text = error.as_rpc()
+            raise HookError(f'Exec lifecycle hook ({go_list(command)}) {where} {text}, message: ""') from error
         if answer.exit_code == 0:
             return HookResult(0, answer.stdout, answer.stderr)
         joined = " ".join(command)

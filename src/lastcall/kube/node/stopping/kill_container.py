@@ -240,7 +240,7 @@ class ContainerKiller:
     def _listener_watch(
         self, pod: Pod, container: ContainerStatus, handler: LifecycleHandler, cause_id: str
     ) -> ListenerWatch | None:
-        """None for a hook that only sleeps: it tells the program nothing."""
+        """Return None for a hook that only sleeps: the program learns nothing from it."""
         if handler_name(handler) == "sleep":
             return None
 

@@ -23,7 +23,7 @@ _SECONDS_EACH = 0.02
 
 
 class ListenerWatch:
-    """Looks at the listeners of one container from `begin` to `end`, and tells each that has closed meanwhile."""
+    """Watch the listeners of one container from `begin` to `end`, and report each that has closed meanwhile."""
 
     _active = 0
 
@@ -44,7 +44,7 @@ class ListenerWatch:
             self._task = tasks.spawn(follow, name=f"listeners {self._container_id}")
 
     async def end(self) -> None:
-        """Look for the last time, before the stop signal, which tells the program to quit, too."""
+        """Look for the last time, before the stop signal, which asks the program to quit, too."""
         if self._task is None:
             return
         self._task.cancel()

@@ -53,7 +53,7 @@ class TerminationOrdering:
         return math.floor((self._clock.monotonic_ns() - started) / 1e9)
 
     def container_terminated(self, name: str) -> None:
-        """StopContainer succeeded: whoever waits for this container may go on."""
+        """Let those that wait for this container go on: StopContainer succeeded."""
         gone = self._gone.get(name)
         if gone is not None and not gone.done():
             gone.set_result(None)

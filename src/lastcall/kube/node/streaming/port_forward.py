@@ -1,4 +1,4 @@
-"""Port-forward, once the connection stands.
+"""Forward ports over an open connection.
 
 Over SPDY (plain, or in WebSocket messages) every TCP connection is a pair of streams, `data` and `error`, with the same
 `requestID`. Over WebSocket with the v4 channel protocol the ports stand in the query, and each has one connection on

@@ -1,4 +1,4 @@
-"""Exec and attach, once the connection stands: the client's streams and the container's, joined.
+"""Exec and attach over an open connection: join the client's streams and the container's.
 
 What speaks WebSocket or SPDY with the client is a `RemoteClient`; here nothing is known of either.
 Sources: kubelet pkg/cri/streaming/remotecommand/{exec,attach}.go, websocket.go, httpstream.go.

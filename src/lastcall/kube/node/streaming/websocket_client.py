@@ -47,7 +47,7 @@ def unpack(message: bytes, *, as_base64: bool) -> tuple[int, bytes] | None:
 
 
 class Inbox:
-    """The client's input: a few messages, then whoever delivers waits."""
+    """Hold the client's input: a few messages, then the sender waits."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[bytes] = asyncio.Queue(2)
@@ -124,7 +124,7 @@ class WebSocketClient:
             self._sizes.put(data)
 
     async def connected(self) -> None:
-        """An empty message tells the client that all is ready."""
+        """Send an empty message: the client knows by it that all is ready."""
         channel = min((_OUTPUTS[name] for name in self._options.outputs), default=ERROR)
         await self._send(channel, b"")
 

@@ -2,7 +2,7 @@
 
 umount(2) answers EBUSY and no names. A file that is open through another copy of the mount, as in a container, does not
 make it busy, so only processes that share this process's mount namespace are looked at; and every mount that lies under
-the place, whoever made it.
+the place, no matter which process made it.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Mirror Pods: every static Pod has an object in the API that stands for it (kubelet.go:tryReconcileMirrorPods).
+"""Create the mirror Pods: every static Pod is represented by an object in the API (kubelet.go:tryReconcileMirrorPods).
 
 Nothing waits for it: a static Pod runs without an API server. Deleting a mirror stops nothing; it is made anew.
 """
@@ -107,7 +107,7 @@ class MirrorPods:
         except StatusError as error:
             if not is_already_exists(error):
                 raise
-            return  # it is on its way to this node, or somebody else's
+            return  # it is on its way to this node, or another client made it
         facts: MirrorPodCreated = {
             "mirrorUid": uid_of(made),
             "namespace": namespace_of(pod),

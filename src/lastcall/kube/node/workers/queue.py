@@ -21,7 +21,7 @@ class WorkQueue:
 
     def enqueue(self, uid: str, delay: float) -> None:
         """Report `uid` in `delay` seconds."""
-        # Rounded up: a worker told too early, which asks for the rest of a nanosecond, would be told at once forever.
+        # Rounded up: a worker woken too early, which asks for the rest of a nanosecond, would be woken at once forever.
         due = self._world.clock.monotonic_ns() + math.ceil(delay * 1e9)
         self._due[uid] = due
         heapq.heappush(self._heap, (due, uid))

@@ -154,7 +154,7 @@ class KubeletPodSyncer:
         """Stop everything, then say what became of it (kubelet.go:SyncTerminatingPod). Raises to be called again.
 
         The kubelet says first that the Pod terminates. Here the signals are on their way before that is put together:
-        whoever reads it could not tell, because it is sent by a task of its own.
+        a reader sees no difference, because a task of its own sends it.
         """
 
         def say_that_it_terminates() -> None:

@@ -147,8 +147,8 @@ class UpdatePodOptions:
 
 @dataclass(frozen=True, slots=True)
 class PodSyncStatus:
-    """What the worker knows of one UID (pod_workers.go:podSyncStatus). Only `move` sets `state`, which stands for what
-    there is in syncedAt, terminatingAt, terminatedAt and finished."""
+    """What the worker knows of one UID (pod_workers.go:podSyncStatus). Only `move` sets `state`, which represents
+    syncedAt, terminatingAt, terminatedAt and finished."""
 
     uid: str
     full_name: str
@@ -346,7 +346,7 @@ def complete_sync(status: PodSyncStatus) -> PodSyncStatus:
 
 
 def complete_terminating(status: PodSyncStatus) -> tuple[PodSyncStatus, tuple[Callable[[], None], ...]]:
-    """No container runs: those waiting for it are told."""
+    """Notify those that wait for it: no container runs."""
     moved = move(status, Cause.CONTAINERS_STOPPED)
     return replace(moved, notify_post_terminating=(), status_post_terminating=()), status.notify_post_terminating
 

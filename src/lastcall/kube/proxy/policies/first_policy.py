@@ -1,4 +1,4 @@
-"""Waits until a node has something to enforce: until then nothing else of it is imported, and no rule stands."""
+"""Wait until a node has something to enforce: until then nothing else of it is imported, and there is no rule."""
 
 import asyncio
 from dataclasses import dataclass

@@ -175,7 +175,7 @@ def _ports(ports: list[Object] | None) -> tuple[PolicyPort, ...] | None:
 def parse_pod(obj: APIPod, address: str = "") -> PolicyPod | None:
     """None for a Pod that has ended, has no IPv4 address yet, or the node's: NetworkPolicies are not about those.
 
-    `address` is known before the API server is told.
+    `address` is known before the API server has it.
     """
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     address = address or status.get("podIP") or ""

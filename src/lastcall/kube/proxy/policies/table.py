@@ -1,4 +1,4 @@
-"""The shape of the table `lastcall-policies`: what always stands in it, and what the rules of one Pod add. Pure.
+"""Define the table `lastcall-policies`: what is always in it, and what the rules of one Pod add. Pure.
 
 One chain sees every packet that comes to the node from a Pod or a link, behind the service proxy's translation: the
 destination is the Pod that was chosen, the source the Pod that sends. What the node itself sends does not pass there,
@@ -41,7 +41,7 @@ class Alias:
 
 
 def skeleton(judged: Iterable[str]) -> Fragment:
-    """What stands in the table when no Pod is isolated."""
+    """Return the content of the table when no Pod is isolated."""
     arriving: tuple[Rule, ...] = (
         (nft.known_connection(), nft.verdict("return")),
         (nft.daddr_in(JUDGED.name), nft.verdict("goto connections")),

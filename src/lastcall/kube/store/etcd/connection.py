@@ -13,7 +13,7 @@ from grpc import aio
 
 from lastcall.kube.store.api import StoreError
 from lastcall.kube.store.etcd import messages
-from lastcall.kube.store.etcd.failures import Failure, failure, told
+from lastcall.kube.store.etcd.failures import Failure, as_store_error, failure
 from lastcall.kube.store.etcd.options import EtcdOptions
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
@@ -80,7 +80,7 @@ class Connection:
         return len(self._channels)
 
     def leave(self, number: int) -> None:
-        """Member `number` has failed: use the next one, unless somebody has done so already."""
+        """Member `number` has failed: use the next one, unless another task has done so already."""
         if number == self.current:
             self.current = (number + 1) % len(self._channels)
 
@@ -128,7 +128,7 @@ class Connection:
             if not again(failed) or self._closed or monotonic(self._clock) >= until:
                 if failed.meaning in ("not sent", "unsure"):
                     self.leave(number)
-                raise told(server, failed)
+                raise as_store_error(server, failed)
             self.leave(number)
             tried += 1
             if tried % len(self._channels) == 0:
@@ -141,10 +141,10 @@ class Connection:
         except aio.AioRpcError as error:
             failed = failure(error.code().name, error.details() or "")
             if failed.meaning in ("not sent", "unsure"):
-                # The request itself goes to this member next, and tells what is wrong.
+                # The request itself goes to this member next, and reports what is wrong.
                 self.leave(number)
                 failed = Failure("not sent", failed.text)
-            raise told(self._options.servers[number], failed) from None
+            raise as_store_error(self._options.servers[number], failed) from None
         self._token = answer.token
 
     def _metadata(self, *, leader: bool = False) -> tuple[tuple[str, str], ...]:
@@ -176,10 +176,10 @@ class Connection:
     def forget_token(self) -> None:
         self._token = ""
 
-    def told(self, number: int, error: aio.AioRpcError) -> tuple[Failure, StoreError]:
+    def stream_error(self, number: int, error: aio.AioRpcError) -> tuple[Failure, StoreError]:
         """What ended a stream at member `number`."""
         failed = failure(error.code().name, error.details() or "")
-        return failed, told(self._options.servers[number], failed)
+        return failed, as_store_error(self._options.servers[number], failed)
 
     async def close(self) -> None:
         self._closed = True
@@ -221,10 +221,10 @@ class WatchCall:
     def _failed(self, error: BaseException | None) -> StoreError:
         if not isinstance(error, aio.AioRpcError):
             return StoreError(f"etcd {self._server}: the watch has ended")
-        failed, failure_told = self._connection.told(self.number, error)
+        failed, store_error = self._connection.stream_error(self.number, error)
         if failed.meaning == "token":
             self._connection.forget_token()
-        return failure_told
+        return store_error
 
     def end(self) -> None:
         self._call.cancel()

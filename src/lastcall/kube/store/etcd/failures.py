@@ -1,5 +1,5 @@
 """What a gRPC error of etcd means: whether the request may have been carried out, whether another member may be asked,
-and what the user is told.
+and which error the user sees.
 
 As etcd's own client has it, a write is sent again only where it is known never to have reached a member; for any other
 failure kube-apiserver answers an error, and so do we. Sources: etcd client/v3/retry_interceptor.go, client/v3/retry.go
@@ -80,7 +80,7 @@ _FIXES = (
 """(part of gRPC's text, what it means, the fix)."""
 
 
-def told(server: str, failed: Failure) -> StoreError:
+def as_store_error(server: str, failed: Failure) -> StoreError:
     """The error of a request that `server` was asked last."""
     lower = failed.text.lower()
     if failed.full:

@@ -1,11 +1,12 @@
 """The store in an etcd that others may use too: an index of it in memory, which a watch keeps in step.
 
-A write is a transaction that compares the key's revision; it is answered when the index shows it, so whoever was
-answered finds it. A read asks etcd by quorum which revision there is now, and waits until the index has it: what any
-API server has acknowledged is seen (as kube-apiserver's ConsistentListFromCache has it, cacher.go, watch_progress.go).
+A write is a transaction that compares the key's revision; it is answered when the index shows it, so the client
+finds it after the answer. A read asks etcd by quorum for the current revision, and waits until the index has it: what
+any API server has acknowledged is seen (as kube-apiserver's ConsistentListFromCache has it, cacher.go,
+watch_progress.go).
 `cached` reads what the index has, without asking.
 
-An object has no resourceVersion in etcd. `encode(0)` tells what to write; what is handed out is what etcd gave back,
+An object has no resourceVersion in etcd. `encode(0)` returns what to write; what is handed out is what etcd gave back,
 with the revision of the key in it.
 """
 
@@ -84,9 +85,9 @@ class EtcdStore(Index):
         self._call: WatchCall | None = None
         self._call_began = 0.0
         self._follower: Background | None = None
-        self._told = ""
+        self._logged_error = ""
         self._asking = False
-        """Whether somebody asks how far the watch is."""
+        """Whether a task asks how far the watch is."""
         self._cached = Cached(self)
 
     @property
@@ -166,8 +167,8 @@ class EtcdStore(Index):
                 _log.warning("etcd: what came after revision %d is compacted: every watch begins anew", self._revision)
                 await crash_guard.keep_running("etcd store", self._begin_anew, self._clock)
             except StoreError as error:
-                if str(error) != self._told:  # once, until it works again
-                    self._told = str(error)
+                if str(error) != self._logged_error:  # once, until it works again
+                    self._logged_error = str(error)
                     _log.warning("%s; the watch goes on at another member", error)
                 self._connection.leave(number)
             except Exception as error:
@@ -195,7 +196,7 @@ class EtcdStore(Index):
                     if answer.compact_revision:
                         raise CompactedThere
                     raise StoreError(f"etcd {self._connection.server}: the watch was ended: {answer.cancel_reason}")
-                self._told = ""
+                self._logged_error = ""
                 for event in answer.events:
                     self._event(event)
                 # The revision in an answer without events is how far the watch is; not so in that of its creation.
@@ -258,7 +259,7 @@ class EtcdStore(Index):
         if call is None or self._asking:
             return
         if waited > BEHIND_SECONDS < monotonic(self._clock) - self._call_began:
-            call.end()  # a member that tells nothing
+            call.end()  # a member that does not report
             return
         self._asking = True
         try:

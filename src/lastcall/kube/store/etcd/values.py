@@ -1,8 +1,8 @@
 """Objects as kube-apiserver writes them into etcd: without resourceVersion, which a reader takes from the key's
 mod_revision; built-in kinds in protobuf behind `k8s\\0`, custom resources and the kinds of the two aggregated servers
-(CustomResourceDefinition, APIService) in JSON. Either form is read, whoever wrote it.
+(CustomResourceDefinition, APIService) in JSON. Either form is read, no matter who wrote it.
 
-A value is decoded when somebody asks for it: what only lies there costs its bytes.
+A value is decoded on request: what only lies there costs its bytes.
 
 Sources: apiserver pkg/storage/etcd3/store.go, pkg/storage/api_object_versioner.go:PrepareObjectForStorage,
 apimachinery pkg/runtime/serializer/protobuf/protobuf.go.
@@ -74,12 +74,12 @@ def decode(raw: bytes, revision: int, key: str) -> Decoded:
 
 
 class StoredValue(Value):
-    """A value of etcd, at one revision. Its JSON or object is made when somebody asks."""
+    """A value of etcd, at one revision. Its JSON or object is made on request."""
 
     __slots__ = ("_key", "_raw", "revision")
 
     def __init__(self, raw: bytes, revision: int, key: str, decoded: Decoded | None = None) -> None:
-        """`decoded` is what `raw` says, if somebody knows it: it is kept as long as somebody has it."""
+        """`decoded` is what `raw` says, if it is known: it is kept as long as a caller has it."""
         super().__init__(None)
         self._raw: bytes | None = raw
         self._key = key

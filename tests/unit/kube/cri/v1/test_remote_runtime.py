@@ -13,7 +13,7 @@ from lastcall.kube.cri.simulated import Durations, SimulatedRuntime
 from lastcall.kube.cri.simulated_images import SimulatedImage
 from lastcall.kube.cri.simulated_program import ExecResult, Program
 from lastcall.kube.cri.v1.remote.connection import RuntimeConnection, failure, plain
-from lastcall.kube.cri.v1.remote.ends import NOT_SEEN, ToldByStatus
+from lastcall.kube.cri.v1.remote.ends import NOT_SEEN, EndsFromStatus
 from lastcall.kube.cri.v1.remote.images import RemoteImages
 from lastcall.kube.cri.v1.remote.paths import Paths
 from lastcall.kube.cri.v1.remote.runtime import CLUSTER_LABEL, RemoteRuntime
@@ -37,7 +37,7 @@ async def remote(tmp_path, programs=None, images=None, cluster="ours"):
     ):
         connection = RuntimeConnection(path)
         paths = Paths([("/inside", str(tmp_path / "there"))])
-        watcher = ToldByStatus(told, world.clock)
+        watcher = EndsFromStatus(told, world.clock)
         runtime = RemoteRuntime(world, connection, cluster=cluster, paths=paths, watcher=watcher)
         runtime.told, runtime.behind, runtime.images = told, simulated, RemoteImages(connection)
         try:

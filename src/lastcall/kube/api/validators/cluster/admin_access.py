@@ -14,7 +14,7 @@ def admin_access_errors(obj: Object, old: Object | None) -> list[FieldError]:
     """What a claim, or a template of claims, may not have in a Namespace without the label; of a change what is new."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     if old is None:
-        # A template tells the path of the claim that it makes.
+        # Errors of a template have the path of the claim that it makes.
         return _asked("spec.devices.requests", _requests(spec.get("spec") or spec))
     if (old.get("status") or {}).get("allocation") is not None:
         return []

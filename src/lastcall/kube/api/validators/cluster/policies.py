@@ -181,13 +181,13 @@ def _audit_annotations(annotations: Sequence[Object], name: str, scope: Scope, *
         else:
             errors.append(invalid(f"{where}.key", key, "requires metadata.name be non-empty"))
         text = annotation.get("valueExpression") or ""
-        told = text.strip()
-        if not told:
+        expression = text.strip()
+        if not expression:
             errors.append(required(f"{where}.valueExpression", "valueExpression is not specified"))
-        elif len(told.encode()) > LONGEST_AUDIT_EXPRESSION:
+        elif len(expression.encode()) > LONGEST_AUDIT_EXPRESSION:
             why = f"must not exceed {LONGEST_AUDIT_EXPRESSION} bytes in length"
             errors.append(required(f"{where}.valueExpression", why))
-        elif problem := scope.problem(told, ("string", "null_type"), variables=composed):
+        elif problem := scope.problem(expression, ("string", "null_type"), variables=composed):
             errors.append(expression_error(f"{where}.valueExpression", text, problem))
         if key in keys:
             errors.append(duplicate(f"{where}.key", key))

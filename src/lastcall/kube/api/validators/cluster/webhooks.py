@@ -169,9 +169,9 @@ def url_errors(url: str, at: str) -> list[FieldError]:
 
 
 def service_errors(service: Object, at: str) -> list[FieldError]:
-    """Without a name the namespace is told, and the other way round. (`ValidateWebhookService`, given both swapped)"""
-    told = {"name": service.get("namespace"), "namespace": service.get("name")}
-    errors = [required(f"{at}.{key}") for key, value in told.items() if not value]
+    """Report the namespace when the name is missing, and vice versa. (`ValidateWebhookService`, given both swapped)"""
+    swapped = {"name": service.get("namespace"), "namespace": service.get("name")}
+    errors = [required(f"{at}.{key}") for key, value in swapped.items() if not value]
     port = service.get("port", 443)
     if not 1 <= port <= 65535:
         why = "port is not valid: must be between 1 and 65535, inclusive"

@@ -1,4 +1,4 @@
-"""Windows options of a security context: no node here runs Windows, but what is wrong is told as Kubernetes tells it.
+"""Windows options of a security context: no node here runs Windows, but errors are those of Kubernetes.
 
 Source: pkg/apis/core/validation/validation.go (validateWindowsSecurityContextOptions, validateWindowsHostProcessPod).
 """

@@ -21,7 +21,7 @@ _IN_KEYS = "this property is in x-kubernetes-list-map-keys, so it"
 
 
 class _Place(NamedTuple):
-    """Where a schema stands. `no_defaults` says why it may have none; `in_meta` whether it is that of a metadata."""
+    """The place of a schema. `no_defaults` says why it may have none; `in_meta` whether it is that of a metadata."""
 
     root: bool = False
     in_meta: bool = False

@@ -1,4 +1,4 @@
-"""Whether a schema is structural: every value has a type, and what is known of it stands outside of allOf, anyOf,
+"""Check that a schema is structural: every value has a type, and what is known of it is outside of allOf, anyOf,
 oneOf and not.
 
 Source: apiextensions-apiserver pkg/apiserver/schema/{validation,complete,convert}.go.
@@ -59,7 +59,7 @@ def cannot_be_structural(schema: Any) -> str:
 
 
 def inner_values(schema: Object) -> Iterable[Any]:
-    """What stands below not, allOf, anyOf and oneOf."""
+    """Yield what is below not, allOf, anyOf and oneOf."""
     yield schema.get("not")
     for name in ("allOf", "anyOf", "oneOf"):
         yield from schema.get(name) or ()

@@ -1,6 +1,6 @@
-"""Versions of a definition: what stands in each, or in all of them alike.
+"""Validate the versions of a definition: what each has, or all of them alike.
 
-What all versions say alike is checked once, and by the name that it has in the API server's own type, where it stands
+What all versions say alike is checked once, and by the name that it has in the API server's own type, where it is
 beside the versions. (`Convert_v1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec`)
 
 Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go.

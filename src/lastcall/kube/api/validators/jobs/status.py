@@ -159,10 +159,10 @@ def _when_finished(status: Object, stored: Object) -> list[FieldError]:
     ready = status.get("ready") or 0
     if (changed("ready") or changed("active")) and status.get("ready") is not None and ready > active:
         errors.append(invalid("status.ready", ready, "cannot set more ready pods than active"))
-    for condition, told in (("FailureTarget", "FailureTarget=true"), ("Failed", "Failed=true")):
+    for condition, shown in (("FailureTarget", "FailureTarget=true"), ("Failed", "Failed=true")):
         both = [is_true(each, "SuccessCriteriaMet") and is_true(each, condition) for each in (status, stored)]
         if both == [True, False]:
-            errors.append(_wrong(f"cannot set SuccessCriteriaMet=True and {told} conditions"))
+            errors.append(_wrong(f"cannot set SuccessCriteriaMet=True and {shown} conditions"))
     return errors
 
 

@@ -321,7 +321,7 @@ def validate_storage_class(obj: Object) -> list[FieldError]:
 
 
 def _topologies(terms: Sequence[Object]) -> list[FieldError]:
-    """A term is told of once for each one before that selects the same; before them all are as many terms as there are
+    """Report a term once for each one before that selects the same; before them all are as many terms as there are
     that select nothing. (`validateAllowedTopologies`)"""
     errors, seen = list[FieldError](), list[dict[str, set[str]]]([{}] * len(terms))
     for index, term in enumerate(terms):

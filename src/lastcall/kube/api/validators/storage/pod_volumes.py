@@ -129,7 +129,7 @@ def _projected(source: Object, path: str) -> list[FieldError]:
 
 
 def _token(source: Object, path: str, volume: str) -> list[FieldError]:
-    """A path that is missing is told of the volume."""
+    """Report a missing path at the volume."""
     errors: list[FieldError] = []
     seconds = source.get("expirationSeconds", 3600)
     if seconds < _MIN_EXPIRATION:

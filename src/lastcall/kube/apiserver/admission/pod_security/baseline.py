@@ -108,9 +108,11 @@ def host_probes_and_lifecycle(meta: Object, spec: Object) -> Violation | None:
     found = {name: its for name, container in containers(spec) if (its := list(hosts(container)))}
     if not found:
         return None
-    told = sorted({host for each in found.values() for host in each})
+    named_hosts = sorted({host for each in found.values() for host in each})
     uses = f"{named(sorted(found))} {number(len(found), 'uses', 'use')}"
-    return Violation("probe or lifecycle host", f"{uses} {number(len(told), 'probe or lifecycle host')} {quoted(told)}")
+    return Violation(
+        "probe or lifecycle host", f"{uses} {number(len(named_hosts), 'probe or lifecycle host')} {quoted(named_hosts)}"
+    )
 
 
 def privileged(meta: Object, spec: Object) -> Violation | None:
@@ -154,9 +156,11 @@ def se_linux_options(since: int) -> Rule:
             return None
         options = [pod, *found.values()]
         types = sorted({each.get("type", "") for each in options if each.get("type", "") not in allowed})
-        told = [f"{number(len(types), 'type')} {quoted(types)}"] if types else []
-        told += [f"{each} may not be set" for each in ("user", "role") if any(option.get(each) for option in options)]
-        return Violation("seLinuxOptions", f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(told)}")
+        problems = [f"{number(len(types), 'type')} {quoted(types)}"] if types else []
+        problems += [
+            f"{each} may not be set" for each in ("user", "role") if any(option.get(each) for option in options)
+        ]
+        return Violation("seLinuxOptions", f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(problems)}")
 
     return rule
 

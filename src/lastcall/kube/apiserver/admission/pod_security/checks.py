@@ -22,7 +22,7 @@ from lastcall.kube.apiserver.admission.pod_security.violations import (
 
 class Check(NamedTuple):
     """`versions`: from which minor of 1.x on which rule holds. `overrides`: the baseline checks that a restricted one
-    stands for, from its first version on."""
+    replaces, from its first version on."""
 
     name: str
     restricted: bool
@@ -37,7 +37,7 @@ class Check(NamedTuple):
 NEWEST = 35
 """The newest version that changed a rule."""
 
-# In the order in which Kubernetes tells: baseline first, each level by the names of its checks.
+# In the order in which Kubernetes reports: baseline first, each level by the names of its checks.
 CHECKS: tuple[Check, ...] = (
     Check("appArmorProfile", False, ((0, baseline.app_armor_profile),)),
     Check("capabilities_baseline", False, ((0, baseline.capabilities_baseline),)),
@@ -78,7 +78,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def evaluate(level: str, asked: int, server: int, meta: Object, spec: Object) -> list[Violation]:
-    """Return what a Pod violates of `level` by the rules of 1.`asked` (-1: the newest), told by a server of
+    """Return what a Pod violates of `level` by the rules of 1.`asked` (-1: the newest), reported by a server of
     1.`server`."""
     if level == "privileged":
         return []

@@ -1,6 +1,6 @@
 """The PodSecurity admission plugin: what a namespace's labels ask of its Pods. Pure.
 
-`enforce` refuses Pods, `warn` tells the client, also about the templates of workloads; `audit` annotates the event in
+`enforce` refuses Pods, `warn` warns the client, also about the templates of workloads; `audit` annotates the event in
 the audit log, where there is one. Nobody is exempt.
 
 Sources: pod-security-admission admission/admission.go, api/helpers.go.
@@ -60,7 +60,7 @@ class Policy(NamedTuple):
 
 def policy_of(labels: Mapping[str, str]) -> tuple[Policy, list[FieldError]]:
     """Return what the labels of a namespace say; one that cannot be read is as strict as can be where it refuses, and
-    as lax where it only tells. (`PolicyToEvaluate`)"""
+    as lax where it only warns. (`PolicyToEvaluate`)"""
     found: dict[str, Level] = {}
     errors: list[FieldError] = []
     for mode in Policy._fields:
@@ -196,8 +196,8 @@ def warnings_about(namespace: str, pods: Iterable[Object], level: Level, minor: 
             named.setdefault(reasons(found), []).append(name_of(pod))
     warnings = []
     if len(everything) > MAX_PODS:
-        told = f"the first {MAX_PODS} of {len(everything)} existing pods"
-        warnings.append(f"new PodSecurity enforce level only checked against {told}")
+        checked = f"the first {MAX_PODS} of {len(everything)} existing pods"
+        warnings.append(f"new PodSecurity enforce level only checked against {checked}")
     if named:
         warnings.append(f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level "{level}"')
     others = {1: "", 2: " (and 1 other pod)"}

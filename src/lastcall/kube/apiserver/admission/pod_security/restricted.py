@@ -34,9 +34,9 @@ def capabilities_restricted(meta: Object, spec: Object) -> Violation | None:
     adding = {
         name: wrong for name, context in contexts(spec) if (wrong := added_beyond(context, ("NET_BIND_SERVICE",)))
     }
-    told = [f'{named(keeping)} must set securityContext.capabilities.drop=["ALL"]'] if keeping else []
-    told += [must_not_add(adding)] if adding else []
-    return Violation("unrestricted capabilities", "; ".join(told)) if told else None
+    problems = [f'{named(keeping)} must set securityContext.capabilities.drop=["ALL"]'] if keeping else []
+    problems += [must_not_add(adding)] if adding else []
+    return Violation("unrestricted capabilities", "; ".join(problems)) if problems else None
 
 
 _VOLUMES = (

@@ -1,4 +1,4 @@
-"""What the API server's counts are called, made when somebody asks."""
+"""Make the metric families of the API server's counts, on request."""
 
 from collections.abc import Iterable, Iterator
 

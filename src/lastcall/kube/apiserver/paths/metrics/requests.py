@@ -27,7 +27,7 @@ _READS = frozenset(("GET", "LIST", "WATCH"))
 
 
 class Key(NamedTuple):
-    """What requests are told apart by."""
+    """What distinguishes requests."""
 
     verb: str
     dry_run: str
@@ -65,7 +65,7 @@ class Alike:
 
 Open = tuple[Alike, int]
 """A request that is worked on, and when that began."""
-_Told = tuple[str | bool, ...]
+_Labels = tuple[str | bool, ...]
 """What a key follows from, found without making one."""
 
 
@@ -75,16 +75,16 @@ class RequestCounts:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._alike: dict[_Told, Alike] = {}
+        self._alike: dict[_Labels, Alike] = {}
         self.events: dict[tuple[str, str, str], Histogram] = {}
         self.authenticated: dict[str, int] = {}
         self.authorized: dict[str, int] = {}
 
     def begin(self, request: web.BaseRequest, info: RequestInfo) -> Open:
-        told = _told(request, info)
-        alike = self._alike.get(told)
+        labels = _labels_of(request, info)
+        alike = self._alike.get(labels)
         if alike is None:
-            alike = self._alike[told] = Alike(_key(request, info))
+            alike = self._alike[labels] = Alike(_key(request, info))
         alike.running += 1
         return alike, self._clock.monotonic_ns()
 
@@ -134,7 +134,7 @@ def is_long_running(key: Key) -> bool:
     return key.verb in ("WATCH", "CONNECT") or key.subresource in LONG_RUNNING
 
 
-def _told(request: web.BaseRequest, info: RequestInfo) -> _Told:
+def _labels_of(request: web.BaseRequest, info: RequestInfo) -> _Labels:
     if not info.is_resource_request:
         return request.method, info.path
     dry_run = _dry_run(request) if request.query else ""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Aggregation:
     """`client` acts as the API server; `find` and `list_` read what is stored; `dial` None: by this process's routes.
 
-    `changed` is told when something else is served than before.
+    `changed` is called when something else is served than before.
     """
 
     def __init__(

@@ -135,10 +135,10 @@ class _Connector(KeptConnections):
 
 def _words(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        told = "certificate signed by unknown authority"
+        why = "certificate signed by unknown authority"
         if "mismatch" in error.verify_message or "expired" in error.verify_message:
-            told = error.verify_message
-        return f"tls: failed to verify certificate: x509: {told}"
+            why = error.verify_message
+        return f"tls: failed to verify certificate: x509: {why}"
     return tls_words(error)
 
 

@@ -144,7 +144,7 @@ async def wanted_as(reader: Reader, wanted: Wanted, write: Write) -> Resource | 
     if labels is None:
         found = await reader.get(NAMESPACES, "", write.namespace or write.name)
         if found is None:
-            return None  # the client is told elsewhere that the namespace is not found
+            return None  # another place reports that the namespace is not found
         labels = dict(labels_of(found))
     return resource if wanted.namespace(labels) else None
 

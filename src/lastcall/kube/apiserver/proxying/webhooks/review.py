@@ -60,7 +60,7 @@ def request_for(
 
 
 def facts_of_request(write: Write, resource: Resource, user: UserInfo) -> Object:
-    """What webhooks and expressions are told of a request besides its objects. `resource` is as which kind they want
+    """Return what webhooks and expressions get of a request besides its objects. `resource` is as which kind they want
     to see the write. (plugin/cel/condition.go:CreateAdmissionRequest)"""
     request: Object = {"kind": _kind(write.kind_of(resource)), "resource": _resource(resource)}
     if write.subresource:
@@ -86,13 +86,13 @@ def _resource(resource: Resource) -> Object:
 
 
 def _user(user: UserInfo) -> Object:
-    told = {
+    fields = {
         "username": user.name,
         "uid": user.uid,
         "groups": list(user.groups),
         "extra": {key: list(values) for key, values in user.extra.items()},
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
 # -- the answer --------------------------------------------------------------------------------------------------------
@@ -125,9 +125,9 @@ _REFUSALS = {
 
 
 def _refused(status: int, content_type: str, body: bytes) -> str:
-    told = "unknown"
+    text = "unknown"
     if content_type.startswith("text/"):
-        told = body[:2048].decode(errors="replace").strip()
+        text = body[:2048].decode(errors="replace").strip()
     try:
         answer = go_json.loads(body)
     except ValueError:
@@ -137,7 +137,7 @@ def _refused(status: int, content_type: str, body: bytes) -> str:
     if status in _REFUSALS:
         return _REFUSALS[status]
     if status >= 500:
-        return f"an error on the server ({go_quote(told)}) has prevented the request from succeeding"
+        return f"an error on the server ({go_quote(text)}) has prevented the request from succeeding"
     return f"the server responded with the status code {status} but did not return more information"
 
 
@@ -308,11 +308,11 @@ def _complaint(text: bytes) -> str:
 
 def denied(name: str, result: Any) -> StatusError:
     """The refusal as the client sees it (`ToStatusErr`)."""
-    told = result if isinstance(result, dict) else {}
+    answer = result if isinstance(result, dict) else {}
     by = f"admission webhook {go_quote(name)} denied the request"
-    message, reason = told.get("message") or "", told.get("reason") or ""
+    message, reason = answer.get("message") or "", answer.get("reason") or ""
     text = f"{by}: {message or reason}" if message or reason else f"{by} without explanation"
-    code = told.get("code")
+    code = answer.get("code")
     status = code if isinstance(code, int) and 400 <= code <= 599 else 400
-    details = told.get("details")
+    details = answer.get("details")
     return status_failure(status, str(reason), text, details if isinstance(details, dict) and details else None)

@@ -1,1 +1,1 @@
-"""A cluster whose containers are somebody else's runtime's (`--container-runtime-endpoint`)."""
+"""Run the containers of a cluster by an existing runtime (`--container-runtime-endpoint`)."""

@@ -7,7 +7,7 @@ from lastcall.kube.cluster.egress.pair import EgressClient
 from lastcall.kube.cluster.runtime.other.runtime import OtherRuntime
 from lastcall.kube.cri.sandbox.images.way_out import DialError
 from lastcall.kube.cri.v1.remote.connection import RuntimeConnection
-from lastcall.kube.cri.v1.remote.ends import ToldByStatus
+from lastcall.kube.cri.v1.remote.ends import EndsFromStatus
 from lastcall.kube.cri.v1.remote.images import RemoteImages
 from lastcall.kube.cri.v1.remote.paths import Paths
 from lastcall.kube.cri.v1.remote.runtime import RemoteRuntime
@@ -33,7 +33,7 @@ def open_runtime(
         cluster=other.place.instance,
         paths=Paths(other.paths(state)),
         dial=dial,
-        watcher=ToldByStatus(recorder, world.clock),
+        watcher=EndsFromStatus(recorder, world.clock),
         unified=os.path.exists("/sys/fs/cgroup/cgroup.controllers"),
     )
     return runtime, RemoteImages(connection)

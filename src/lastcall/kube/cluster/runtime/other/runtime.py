@@ -35,7 +35,7 @@ class OtherRuntime:
     @classmethod
     def make(cls, options: ClusterOptions, instance: str, node: NodeLayout) -> "OtherRuntime":
         """Ask the runtime who it is, and remove what earlier clusters left. Raises OSError, which says the fix."""
-        told = json.loads(_sweep(options.container_runtime))
+        answer = json.loads(_sweep(options.container_runtime))
         try:
             kubelet = link.kubelet_socket(node)
         except OSError as error:
@@ -48,7 +48,7 @@ class OtherRuntime:
         except BaseException:
             kubelet.close()
             raise
-        return cls(options.container_runtime, place, told["name"], told["version"], kubelet)
+        return cls(options.container_runtime, place, answer["name"], answer["version"], kubelet)
 
     def connect(self, init_pid: int, node: NodeLayout) -> None:
         """Raises OSError."""

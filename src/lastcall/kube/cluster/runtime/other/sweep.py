@@ -70,7 +70,7 @@ async def end(socket: str, instance: str) -> None:
 
 
 def main(socket: str, instance: str = "") -> int:
-    """The exit status: 1 when the runtime does not do it, which stderr tells."""
+    """Return the exit status: 1 when the runtime does not do it; stderr says why."""
     try:
         if instance:
             asyncio.run(end(socket, instance))

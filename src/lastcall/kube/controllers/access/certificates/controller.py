@@ -1,7 +1,7 @@
 """The controllers of CertificateSigningRequests: certificatesigningrequest-{approving,signing,cleaner}-controller.
 
-They are imported, and begin, with the first request (`FirstRequest`). Signing is somebody else's, who has the
-authority's key: `Sign`.
+They are imported, and begin, with the first request (`FirstRequest`). `Sign` is for a signer that has the
+authority's key.
 
 Source: pkg/controller/certificates/certificate_controller.go.
 """
@@ -35,7 +35,7 @@ Sign = Callable[[bytes, Sequence[str], timedelta], bytes]
 
 
 class CertificateController:
-    """`sign` None: requests are approved and cleared away, and somebody else signs them."""
+    """`sign` None: requests are approved and cleared away, and another signer signs them."""
 
     def __init__(self, world: World, client: Client, informers: Informers, sign: Sign | None) -> None:
         self._world, self._client, self._sign = world, client, sign

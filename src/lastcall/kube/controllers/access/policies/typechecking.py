@@ -114,7 +114,7 @@ class KindChecker:
                 variables[each["name"]] = types.DYN
 
     def problem(self, expression: str) -> str:
-        """What is wrong, as a warning tells it; "" for nothing."""
+        """Return what is wrong, in the words of a warning; "" for nothing."""
         try:
             self._environment.check(expression)
         except CompileError as error:

@@ -133,7 +133,7 @@ class PodGarbageCollector:
                 await remove(pod, facts={"node": name}, condition=target)
 
     async def _exists(self, node: str) -> bool:
-        """Asked of the API, because the cache may be behind; True when it cannot be told."""
+        """Ask the API, because the cache may be behind. Return True when the answer is unknown."""
         try:
             await self._client.get(NODES, node)
         except StatusError as error:

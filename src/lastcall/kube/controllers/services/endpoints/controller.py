@@ -1,7 +1,7 @@
 """The Endpoints controller: keeps v1 Endpoints of every Service with a selector in step with its Pods.
 
 Source: pkg/controller/endpoint/endpoints_controller.go. Nothing here reads Endpoints any more, so they may come a
-moment after the EndpointSlices, and one write stands for all that happened in it.
+moment after the EndpointSlices, and one write covers all that happened in it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class EndpointsController:
         current = self._endpoints.get(namespace, name)
         if service is None:
             self._triggers.forget(key)
-            # Endpoints go with their Service; those that somebody made for no Service are left to them.
+            # Endpoints go with their Service; those that a user made for no Service are left alone.
             ours = current is not None and labels_of(current).get(LABEL_MANAGED_BY) == MANAGED_BY
             if ours or key in self._deleted:
                 await self._delete(namespace, name)

@@ -66,9 +66,9 @@ WORKERS = 5
 MAX_RETRIES = 15
 RETRIES = RateLimit(base_delay=1.0, max_delay=1000.0, per_second=10.0, burst=100)
 SLICE_CHANGE_DELAY = 1.0
-"""Seconds before somebody else's write to a slice is looked at."""
+"""Seconds before another client's write to a slice is looked at."""
 ASSUMED_SECONDS = 10.0
-"""How long our own write stands in for the cache; long after any watch has delivered it."""
+"""How long our own write replaces the cache; long after any watch has delivered it."""
 
 RULE_ENDPOINT = "staging/src/k8s.io/endpointslice/utils.go:podToEndpoint"
 RULE_MEMBERS = "staging/src/k8s.io/endpointslice/util/controller_utils.go:ShouldPodBeInEndpoints"
@@ -95,7 +95,7 @@ class _Assumed:
 
 
 class EndpointSliceController:
-    """`pods` and `services` need the index "namespace", `slices` the index "service"; whoever made them runs them."""
+    """`pods` and `services` need the index "namespace", `slices` the index "service"; their maker runs them."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class EndpointSliceController:
             self._queue.add_after(key, SLICE_CHANGE_DELAY)
 
     def _slice_deleted(self, slice_: EndpointSlice) -> None:
-        """What we wrote stands for this slice no longer; one that somebody else deleted is made again."""
+        """Drop what we assumed of this slice. One that another client deleted is made again."""
         for key in index_by_service(slice_):
             assumed = self._assumed.get(key, {}).get(name_of(slice_))
             if assumed is not None and assumed.uid == uid_of(slice_):
@@ -265,9 +265,9 @@ class EndpointSliceController:
         self._events.event(service, "Warning", "FailedToUpdateEndpointSlices", message)
         raise Retry(message)
 
-    def _forget_gone(self, key: str, told: dict[str, str]) -> None:
-        """The removals in `told` are written; Pods that went meanwhile stay noted for the next sync."""
-        left = {uid: version for uid, version in self._gone_versions.pop(key, {}).items() if uid not in told}
+    def _forget_gone(self, key: str, written: dict[str, str]) -> None:
+        """Forget the removals in `written`; Pods that went meanwhile stay noted for the next sync."""
+        left = {uid: version for uid, version in self._gone_versions.pop(key, {}).items() if uid not in written}
         if left:
             self._gone_versions[key] = left
 
@@ -294,7 +294,7 @@ class EndpointSliceController:
             try:
                 stored = cast("EndpointSlice", await self._client.update(ENDPOINTSLICES, slice_, namespace))
             except StatusError:
-                # Somebody else has been there: our picture of this slice is worth nothing any more.
+                # Another client has changed it: our picture of this slice is worth nothing any more.
                 self._assumed.get(key, {}).pop(name_of(slice_), None)
                 raise
             self._assume(key, name_of(stored), uid_of(stored), stored)

@@ -54,7 +54,7 @@ def number(path: str, key: str = "") -> int | None:
 
 
 def processes(directory: str) -> list[int]:
-    """Every process of the group and of those below; 0 stands for one that this PID namespace cannot name."""
+    """Return every process of the group and of those below; 0 is one that this PID namespace cannot name."""
     found: list[int] = []
     for below, _, _ in os.walk(directory):
         found += [int(word) for word in read(f"{below}/cgroup.procs").split() if word.isdecimal()]

@@ -25,7 +25,7 @@ class Attachments:
         self._known: dict[str, Attachment] = {}
 
     def load(self) -> None:
-        """Read what an earlier process wrote. A file that cannot be understood is told of and set aside."""
+        """Read what an earlier process wrote. A file that cannot be understood is reported and set aside."""
         self._records.clear_leftovers()
         for identity, value in self._records.load(_KIND):
             if value is None:

@@ -64,7 +64,7 @@ class Chain:
     async def delete(self, attachment: Attachment, lock: int = -1) -> None:
         """In reverse, and no further than the first plugin that fails. "Not found" is not a failure.
 
-        A network namespace that is gone is told as "".
+        A network namespace that is gone is passed as "".
         """
         netns = attachment.netns if _is_there(attachment.netns) else ""
         variables = environment("DEL", attachment, self._plugins.bin_dirs, netns=netns)

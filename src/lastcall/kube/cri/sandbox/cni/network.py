@@ -1,7 +1,7 @@
 """The Pod network of one node by CNI plugins: `spec.Network` for the sandbox runtime.
 
 A sandbox's network namespace gets a path, a bind mount in the cluster's mount namespace: it lives as long as the
-plugins need it, also when the shim, which has it as a descriptor, or this process dies. What an ADD is told is on disk
+plugins need it, also when the shim, which has it as a descriptor, or this process dies. The input of an ADD is on disk
 before, so whatever dies in between is undone by the next node process (`collect`).
 """
 
@@ -154,7 +154,7 @@ class CNINetwork:
         with lock_file(self._attachments.lock_path(identity)) as lock:
             await self._plugins.lock(lock)
             if self._attachments.find(identity) is None:
-                return  # somebody else was quicker
+                return  # another task was quicker
             await self._chain.delete(attachment, lock)
         _take_path(attachment.netns)
         self._attachments.forget(identity)
@@ -166,7 +166,7 @@ class CNINetwork:
             log.warning("the network of sandbox %s cannot be destroyed yet: %s", attachment.container_id, error)
 
     async def collect(self) -> None:
-        """Delete what belongs to no sandbox; then the plugins are told which do (GC, from 1.1 on). Never raises.
+        """Delete what belongs to no sandbox; then report to the plugins which do (GC, from 1.1 on). Never raises.
 
         Once, when everything that the runtime knows has been adopted.
         """

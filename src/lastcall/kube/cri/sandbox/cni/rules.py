@@ -1,4 +1,4 @@
-"""What CNI plugins are told and what their answers mean. Pure.
+"""Make the input of CNI plugins and read their answers. Pure.
 
 Sources: CNI specification 1.1 sections 2 to 5; libcni api.go and pkg/invoke (texts of errors); containerd
 internal/cri/server/sandbox_run.go:cniNamespaceOpts and toCNILabels (arguments, capabilities).
@@ -36,7 +36,7 @@ class CNIError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """One sandbox in one network, with all that an ADD was told, so that its DEL is told the same.
+    """One sandbox in one network, with all that an ADD got, so that its DEL gets the same.
 
     `netns` is the path of the network namespace. `result` is the last plugin's, None until all have answered.
     """
@@ -52,7 +52,7 @@ class Attachment:
 
 
 def environment(verb: str, attachment: Attachment | None, bin_dirs: tuple[str, ...], *, netns: str) -> dict[str, str]:
-    """The CNI_* variables of one call. `netns` "" is a namespace that is gone, of which only a DEL may be told."""
+    """Return the CNI_* variables of one call. `netns` "" is a namespace that is gone, which only a DEL may have."""
     variables = {"CNI_COMMAND": verb, "CNI_PATH": ":".join(bin_dirs)}
     if attachment is None:
         return variables
@@ -87,7 +87,7 @@ def request(
 
 
 def previous_for_delete(attachment: Attachment) -> Result | None:
-    """DEL is told the result of the ADD since 0.4.0 (libcni api.go:DelNetworkList)."""
+    """Return the result of the ADD, which DEL gets since 0.4.0 (libcni api.go:DelNetworkList)."""
     return attachment.result if at_least(attachment.version, "0.4.0") else None
 
 

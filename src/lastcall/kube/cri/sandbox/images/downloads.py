@@ -1,6 +1,6 @@
 """Blobs on their way into an image layout: one writer each, kept when it is cut off, named only with the right digest.
 
-`downloads/<hex digits>` holds what came so far; whoever writes it holds its flock, so that two clusters that pull the
+`downloads/<hex digits>` holds what came so far; its writer holds its flock, so that two clusters that pull the
 same layer at once fetch it once. A killed writer leaves a beginning that the next one continues.
 """
 
@@ -31,7 +31,7 @@ class Download:
 
     @staticmethod
     def begin(layout: ImageLayout, descriptor: Descriptor) -> "Download | None":
-        """None while somebody else downloads it. Raises ImageError when nothing can be written here."""
+        """Return None while another process downloads it. Raises ImageError when nothing can be written here."""
         directory = layout.root / "downloads"
         path = directory / descriptor.digest.removeprefix("sha256:")
         try:

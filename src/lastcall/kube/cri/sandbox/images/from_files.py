@@ -73,8 +73,8 @@ def import_images(
     stdin: BinaryIO | None = None,
     on_bytes: Callable[[int], None] = lambda size: None,
 ) -> list[Imported]:
-    """Take every image of `source` (a path, or "-" for `stdin`) into the layout. `on_bytes` is told how many
-    bytes are written already.
+    """Take every image of `source` (a path, or "-" for `stdin`) into the layout. `on_bytes` gets the number of
+    bytes that are written already.
 
     `name` is for an archive with one image, which then has that name only. Raises ImageError, and RuntimeServiceError
     with reason InvalidImageName for an invalid name.
@@ -174,7 +174,7 @@ class _Importer:
         assert copied.digest == descriptor.digest
 
     def _write(self, source: BinaryIO, media_type: str, expected: Descriptor | None = None) -> Descriptor:
-        with _told(self._shown), self._layout.new_blob(media_type) as blob:
+        with _import_errors(self._shown), self._layout.new_blob(media_type) as blob:
             while chunk := source.read(_CHUNK):
                 blob.write(chunk)
                 self._written += len(chunk)
@@ -232,7 +232,7 @@ class _Importer:
         return str(reference)
 
     def _json(self, name: str) -> Any:
-        with _told(self._shown), self._files.open(name) as file:
+        with _import_errors(self._shown), self._files.open(name) as file:
             data = file.read(MAX_DOCUMENT + 1)
         if len(data) > MAX_DOCUMENT:
             raise ImageError(f"{self._shown}: {name} has more than {MAX_DOCUMENT} bytes")
@@ -303,7 +303,7 @@ def _opened(layout: ImageLayout, source: str, stdin: BinaryIO | None) -> Iterato
         yield _Directory(source)
         return
     shown = "stdin" if source == STDIN else source
-    with _told(shown), _raw(source, stdin) as raw, tempfile.TemporaryFile(dir=layout.root) as spooled:
+    with _import_errors(shown), _raw(source, stdin) as raw, tempfile.TemporaryFile(dir=layout.root) as spooled:
         magic = raw.peek(4)[:4]
         file: BinaryIO
         if magic.startswith((_GZIP, _ZSTD)) or not raw.seekable():
@@ -336,7 +336,7 @@ def _raw(source: str, stdin: BinaryIO | None) -> Iterator[io.BufferedReader]:
 
 
 @contextmanager
-def _told(shown: str) -> Iterator[None]:
+def _import_errors(shown: str) -> Iterator[None]:
     try:
         yield
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:

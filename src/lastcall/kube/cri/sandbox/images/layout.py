@@ -237,7 +237,7 @@ class ImageLayout:
     def collect(self) -> "Collected":
         """Drop the blobs that no image of the index needs, and downloads that nobody continues. Raises ImageError.
 
-        Not while somebody writes blobs that no name refers to yet: those are counted as `busy`.
+        Not while a process writes blobs that no name refers to yet: those are counted as `busy`.
         """
         with self.locked(), self._alone() as alone:
             if not alone:
@@ -344,7 +344,7 @@ def choose_manifest(digest: str, index: dict[str, Any], platform: Platform | Non
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a collection freed: blobs, bytes. `busy`: somebody was writing, so nothing was looked at."""
+    """What a collection freed: blobs, bytes. `busy`: a process was writing, so nothing was looked at."""
 
     blobs: int = 0
     size: int = 0

@@ -64,7 +64,7 @@ class Base:
 def add_layer(base: Base, name: str, content: ImageContent, made_by: str) -> Descriptor:
     """Store the base with `content` on top under a normalised name; answers the manifest.
 
-    Entrypoint and Cmd are replaced by those of `content.config`, its Env is added to the base's. `made_by` is told in
+    Entrypoint and Cmd are replaced by those of `content.config`, its Env is added to the base's. `made_by` is part of
     the image's history. Raises ImageError.
     """
     layout = base.layout

@@ -241,7 +241,7 @@ class _Pull:
             raise _first(group) from group
 
     async def _blob(self, blob: Descriptor) -> None:
-        """In the layout, by this pull or by somebody else's."""
+        """Return when it is in the layout, by this pull or by another one."""
         if self._layout.has(blob):
             self._on_progress(Progress(blob.digest, blob.size, blob.size, present=True))
             return

@@ -62,7 +62,7 @@ class RegistryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A manifest the registry has. `digest` is "" when only a GET tells."""
+    """A manifest the registry has. `digest` is "" when only a GET has it."""
 
     digest: str
     media_type: str
@@ -360,7 +360,7 @@ def is_loopback(url: URL) -> bool:
 
 
 def _tls_context(domain: str) -> ssl.SSLContext:
-    """The machine's authorities, and those docker was told of for this registry (/etc/docker/certs.d)."""
+    """Return the machine's authorities, and those that docker has for this registry (/etc/docker/certs.d)."""
     context = ssl.create_default_context()
     with suppress(OSError):
         for path in sorted((_CERTIFICATES / domain).glob("*.crt")):

@@ -2,7 +2,7 @@
 
 Images are kept as an OCI layout on disk, by `lastcall image` and by the pulls of clusters; where that cannot be
 written, a cluster keeps what it pulls in its own tmpfs. Layers are unpacked into the tmpfs, each once and shared by
-all images and containers that have it. What stands in for an image that is not available (see `substitutes`) is made
+all images and containers that have it. The substitute of an image that is not available (see `substitutes`) is made
 there too.
 """
 
@@ -86,9 +86,9 @@ class ImageStore:
     # -- CRI ImageService --------------------------------------------------------------------------------------------
 
     async def image_status(self, image: str) -> Image | None:
-        """Return the image, ready to be used by `rootfs`; None when it is not there and nothing stands in for it.
+        """Return the image, ready to be used by `rootfs`; None when it is not there and has no substitute.
 
-        An image that stands in has the annotation `SUBSTITUTE_FOR` with the asked name.
+        A substitute has the annotation `SUBSTITUTE_FOR` with the asked name.
         """
         try:
             found = await self._quickly_ready(image)
@@ -105,7 +105,7 @@ class ImageStore:
     async def pull_image(self, image: str, auth: AuthConfig | None = None) -> str:
         """Return the id of the image as its registry has it now, unpacked. None for `auth`: the user's own credentials.
 
-        What was made or imported here, or stands in, is not looked for in a registry. Raises RuntimeServiceError,
+        What was made or imported here, or is a substitute, is not looked for in a registry. Raises RuntimeServiceError,
         reason ImageNotFound or InvalidImageName, else none.
         """
         if self._pulls is not None and not _is_id(image) and self._is_the_registrys(image):
@@ -180,7 +180,7 @@ class ImageStore:
     # -- what the command line uses ----------------------------------------------------------------------------------
 
     def images(self) -> list[Image]:
-        """Return all images of the store, without what only stands in."""
+        """Return all images of the store, without substitutes."""
         return [stored.image for stored in self._read(self.layout).images]
 
     def entries(self) -> list[ImageEntry]:
@@ -197,7 +197,7 @@ class ImageStore:
         write_image(self.layout, str(reference), content)
         found = self._find(self.layout, str(reference))
         if found is None:
-            raise ImageError(f"image {reference} was made, and removed by somebody else at once")
+            raise ImageError(f"image {reference} was made, and removed by another process at once")
         return found.image
 
     def remove(self, image: str) -> bool:
@@ -297,7 +297,7 @@ class ImageStore:
     def _put_on_node(self, stored: Stored) -> None:
         directories = unpack(stored, self._on_node)
         try:
-            # What stands in is made of the host's own files: taking it away would give nothing back.
+            # A substitute is made of the host's own files: to remove it would give nothing back.
             pinned = stored.layout is self._substitute_layout
             self._on_node.add(stored.image, stored.manifest_digest, directories, pinned=pinned)
         except OSError as error:
@@ -326,7 +326,7 @@ def _tagged(name: str) -> Reference:
 
 
 def _stand_in(reference: Reference) -> str:
-    """The name of what stands in for all tags of a repository."""
+    """Return the name of the substitute for all tags of a repository."""
     return str(Reference("localhost", f"from-host/{reference.path.rpartition('/')[2]}", "latest"))
 
 

@@ -60,7 +60,7 @@ def compile_profile(
         names = [*_list(entry, "names"), *([entry["name"]] if entry.get("name") else [])]
         for name in names:
             if name in numbers:
-                # Of calls with conditions any may fit; one without stands last (and makes the others void).
+                # Of calls with conditions any may fit; one without comes last (and makes the others void).
                 rules.setdefault(numbers[name], []).append(bpf.Rule(action, conditions))
     for number, found in rules.items():
         rules[number] = sorted(found, key=lambda rule: not rule.conditions)

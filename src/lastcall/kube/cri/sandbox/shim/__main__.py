@@ -100,7 +100,7 @@ def main(arguments: list[str]) -> int:
 
 def _protect_interpreter(arguments: list[str]) -> None:
     """Containers start as forks of this process: see `linux.execv_read_only`. Starts over unless we came that way."""
-    # late: usage errors are told without it
+    # late: usage errors are reported without it
     from lastcall.world import linux
 
     if not os.statvfs("/proc/self/exe").f_flag & os.ST_RDONLY:

@@ -1,4 +1,4 @@
-"""Containers: how they are started, signalled and told of."""
+"""Start, signal and report containers."""
 
 # check: allow time.time_ns, time.sleep because the shim has a loop of its own
 # check: observes because it sees processes by /proc, signals and wait statuses
@@ -88,7 +88,7 @@ class Context:
         lines_per_second: int = LINES_PER_SECOND,
         size: NodeSize | None = None,
     ) -> None:
-        """`lines_per_second` of each stream of output are told to the timeline. `size` None: the machine's."""
+        """`lines_per_second` of each stream of output go to the timeline. `size` None: the machine's."""
         self.loop = loop
         self.recorder = recorder
         self.directory = directory
@@ -239,11 +239,11 @@ class Container:
         self._supervisors.append(Supervisor(self._context.loop, listener, map_ids, self._answered))
 
     def _answered(self, call: str, asked: int | None) -> None:
-        told = self.info.get(SINGLE_USER_ID, "").split()
-        if call not in told:
+        calls = self.info.get(SINGLE_USER_ID, "").split()
+        if call not in calls:
             facts: PrivilegeCallAnswered = {"containerId": self.id, "call": call, "id": asked}
             self.record(kinds.PRIVILEGE_CALL_ANSWERED, facts)
-            self.info[SINGLE_USER_ID] = " ".join([*told, call])
+            self.info[SINGLE_USER_ID] = " ".join([*calls, call])
             self._listener.changed(self)
 
     def _line(self, stream: str, text: str, dropped: int) -> None:
@@ -265,7 +265,7 @@ class Container:
         self.started_at = time.time_ns()
         with crash_guard.Turn(
             "shim", f"start of container {self.id}"
-        ):  # told, whatever goes wrong with what is noted of it
+        ):  # reported, whatever goes wrong with what is noted of it
             self._note_start(self.process)
         self._listener.started(self)
 
@@ -299,9 +299,9 @@ class Container:
         self.finished_at = self.process.finished_at
         with crash_guard.Turn(
             "shim", f"exit of container {self.id}"
-        ):  # told, whatever goes wrong with what is noted of it
+        ):  # reported, whatever goes wrong with what is noted of it
             self._note_exit(self.process, status)
-        self._listener.exited(self)  # on record and its log whole: whoever waits for it need not wait for the rest
+        self._listener.exited(self)  # on record and its log whole: those that wait need not wait for the rest
         self._end()
         if self._witness is not None:
             self._witness.after_exit(killed=status.signal == "SIGKILL")
@@ -364,7 +364,7 @@ class Container:
             self.record(kinds.OUT_OF_MEMORY, facts, "inferred")
 
     def _end_output(self) -> None:
-        """Whoever outside its PID namespace holds its pipes writes into nothing."""
+        """Close the pipes: a process outside its PID namespace that holds them writes into nothing."""
         for output in self._outputs:
             output.drain()
             output.close()

@@ -34,7 +34,7 @@ def map_owners(tree: int, users: Users) -> None:
 
 
 def cover(directory: str, users: Users) -> None:
-    """Lay over a directory what is in it, with the Pod's owners: whoever looks a path up finds these.
+    """Lay over a directory what is in it, with the Pod's owners: every lookup of a path finds these.
 
     Raises OSError.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 16 << 10
 LINES_PER_SECOND = 200
-"""Lines of one stream that the timeline is told; twice as many at once after a pause."""
+"""Lines of one stream that the timeline gets; twice as many at once after a pause."""
 
 
 def rfc3339_nano(wall_ns: int) -> str:

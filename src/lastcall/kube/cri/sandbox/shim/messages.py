@@ -172,7 +172,7 @@ class Machine(Message):
 class Facts(Message):
     """One container. `state`: starting, running, exited, failed (it could not be started: `message`), or unknown.
 
-    Containers of a shim that died before this one are told as exited, or unknown when nobody saw their end, until
+    Containers of a shim that died before this one are reported as exited, or unknown when nobody saw their end, until
     `Remove`. `stop_signal_sent`: it was sent another signal than SIGKILL. `oom_killed`: None when nobody counts.
     """
 

@@ -80,7 +80,7 @@ class Output:
         return self._fd >= 0
 
     def pause(self, paused: bool) -> None:
-        """Read no more until told to go on; the pipe fills and its writer waits."""
+        """Read no more until asked to go on; the pipe fills and its writer waits."""
         if self._fd < 0 or paused is self._paused:
             return
         self._paused = paused
@@ -220,7 +220,7 @@ class Process:
         else:
             self.exit = Exit(128 + result.si_status, procfs.signal_name(result.si_status), peak_rss)
         if self.executed:
-            with contextlib.suppress(OSError):  # a full disk: told, though not on record
+            with contextlib.suppress(OSError):  # a full disk: reported, though not on record
                 self.journal.append(exitCode=self.exit.code, signal=self.exit.signal, finishedAt=self.finished_at)
             with crash_guard.Turn("shim", f"exit of {self.pid}"):
                 self.on_exited(self.exit)

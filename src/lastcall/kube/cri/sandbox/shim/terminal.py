@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class ExecStream(Exec):
     """`on_connected(fds)` gets descriptors to give away, by name, when the command executes; then as `Exec`.
 
-    It is over when the command has ended, whoever still holds its output: that is for the reader to see.
+    It is over when the command has ended, even if a process still holds its output: that is for the reader to see.
     """
 
     def __init__(

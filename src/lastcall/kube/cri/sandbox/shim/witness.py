@@ -1,9 +1,9 @@
-"""What the end of a container looks like from outside: its sockets and its processes, from the stop signal to the exit.
+"""Record the end of a container from outside: its sockets and its processes, from the stop signal to the exit.
 
-Everything here is said of a moment of which the record tells how old it was. Before the signal only counters are read
-(some 40 µs); what takes longer comes after the signal, after the exit is told of, or from a timer. Looking is bounded:
+Everything here is said of a moment, and the record has its age. Before the signal only counters are read
+(some 40 µs); what takes longer comes after the signal, after the exit is reported, or from a timer. Looking is bounded:
 a few looks in the first tenth of a second, ten a second after that, fewer when many containers end at once. Nothing
-that fails here may disturb an end: a fact that could not be read is not told.
+that fails here may disturb an end: a fact that could not be read is left out.
 """
 
 # check: allow time.monotonic_ns because the shim has a loop of its own
@@ -50,7 +50,7 @@ _SECONDS_EACH = 0.005
 """How many times the number of containers that end at the moment is the least time between two looks at one."""
 _DETAIL_SECONDS = 1.0
 """Single connections are listed no oftener than this, or when their number changes."""
-_MOST_TOLD = 16
+_MOST_RECORDED = 16
 """Processes and listeners in one record."""
 _MOST_PEERS = 64
 """Connections in one record."""
@@ -210,7 +210,7 @@ class Witness:
         if self._listening or closed or self._first.established:
             facts: SocketsAtStop = {
                 "signal": self._signal,
-                "listeners": facts_of([*closed, *self._listening.values()][:_MOST_TOLD]),
+                "listeners": facts_of([*closed, *self._listening.values()][:_MOST_RECORDED]),
                 "connections": self._first.established,
                 "scope": self._scope,
             }
@@ -278,15 +278,15 @@ class Witness:
         facts: ProcessesLeft = {
             "when": when,
             "signal": self._signal,
-            "processes": [self._told(each) for each in alive[:_MOST_TOLD]],
-            "more": max(0, len(alive) - _MOST_TOLD),
+            "processes": [self._describe(each) for each in alive[:_MOST_RECORDED]],
+            "more": max(0, len(alive) - _MOST_RECORDED),
             "zombies": sum(each["state"] in DEAD and each["parent"] == self._watched.pid for each in family),
             "secondsBefore": (time.monotonic_ns() - self._seen) / 1e9,
         }
         self._watched.record(kinds.PROCESSES_LEFT, facts, "observed")
 
-    def _told(self, process: dict[str, Any]) -> ProcessLeft:
-        told: ProcessLeft = {
+    def _describe(self, process: dict[str, Any]) -> ProcessLeft:
+        described: ProcessLeft = {
             "pid": process["pid"],
             "containerPid": process["containerPid"],
             "name": process["name"],
@@ -295,8 +295,8 @@ class Witness:
             "child": self._is_child(process),
         }
         if self._at_signal is not None and process["pid"] not in self._at_signal:
-            told["afterSignal"] = True
-        return told
+            described["afterSignal"] = True
+        return described
 
     def _is_child(self, process: dict[str, Any]) -> bool:
         """Whether PID 1 has it as a child; of one that lived at the signal, whether it had it then."""
@@ -315,7 +315,7 @@ class Witness:
         if not (self._listening or last.established or resets or aborted):
             return
         facts: SocketsAtExit = {
-            "listeners": facts_of(list(self._listening.values())[:_MOST_TOLD]),
+            "listeners": facts_of(list(self._listening.values())[:_MOST_RECORDED]),
             "connections": last.established,
             "unread": len(unread),
             "unreadBytes": sum(each.rx for each in unread),

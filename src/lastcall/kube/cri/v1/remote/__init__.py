@@ -1,1 +1,1 @@
-"""Somebody else's container runtime, reached by CRI v1 over gRPC: the internal CRI, as a client."""
+"""Reach an existing container runtime by CRI v1 over gRPC: the internal CRI, as a client."""

@@ -84,7 +84,7 @@ def plain(error: RuntimeServiceError) -> str:
 
 
 def failure(socket: str, code: str, details: str) -> RuntimeServiceError:
-    """A gRPC code (`NOT_FOUND`) and its text as the kubelet tells them."""
+    """Return a gRPC code (`NOT_FOUND`) and its text as the kubelet shows them."""
     if code == "UNAVAILABLE":
         text = f"the container runtime at unix://{socket} does not answer: {details}"
         return RuntimeServiceError(f"rpc error: code = Unavailable desc = {text}")

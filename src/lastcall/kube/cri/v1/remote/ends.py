@@ -1,4 +1,4 @@
-"""What the stories hear of somebody else's runtime: how containers ended, as their status tells it.
+"""Record how containers of another runtime ended, from their status, for the stories.
 
 What StopContainer does is CRI's promise: the stop signal, the timeout, SIGKILL. Records of it are `inferred`. Who else
 sent a signal, what a process did with it, what it printed and which processes were left nobody saw: no record says so.
@@ -26,12 +26,12 @@ NOT_SEEN = (
 )
 
 
-class ToldByStatus:
+class EndsFromStatus:
     """`lastcall.kube.cri.v1.remote.runtime.Watcher` that writes records, each once."""
 
     def __init__(self, recorder: Recorder, clock: Clock) -> None:
         self._recorder, self._clock = recorder, clock
-        self._told: set[str] = set()
+        self._recorded: set[str] = set()
         self._stops: dict[str, tuple[float, int]] = {}
         """Container → when its first StopContainer began, and the timeout of that."""
 
@@ -50,11 +50,11 @@ class ToldByStatus:
 
     def container(self, status: ContainerStatus) -> None:
         """Its status was read anew."""
-        if status.state != ContainerState.CONTAINER_EXITED or not status.started_at or status.id in self._told:
+        if status.state != ContainerState.CONTAINER_EXITED or not status.started_at or status.id in self._recorded:
             return
         if status.reason in NEVER_STARTED:
             return
-        self._told.add(status.id)
+        self._recorded.add(status.id)
         self._stops.pop(status.id, None)
         facts: ProcessExited = {
             "containerId": status.id,
@@ -73,8 +73,8 @@ class ToldByStatus:
         self._not_seen(status.labels.get(POD_UID_LABEL, ""))
 
     def _not_seen(self, pod_uid: str) -> None:
-        if pod_uid not in self._told:
-            self._told.add(pod_uid)
+        if pod_uid not in self._recorded:
+            self._recorded.add(pod_uid)
             facts: NotShown = {"text": NOT_SEEN, "why": "api"}
             self._recorder.record(kinds.NOT_SHOWN, pod_uid=pod_uid, facts=facts, evidence="inferred")
 

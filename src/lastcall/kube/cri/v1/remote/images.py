@@ -1,4 +1,4 @@
-"""CRI's ImageService of somebody else's runtime."""
+"""Serve CRI's ImageService by an existing runtime."""
 
 import re
 

@@ -37,7 +37,7 @@ class Paths:
         return path
 
     def sandbox(self, config: PodSandboxConfig) -> PodSandboxConfig:
-        """As the runtime is to be told."""
+        """Return the configuration with the paths that the runtime has to get."""
         return replace(config, log_directory=self.there(config.log_directory))
 
     def container(self, config: ContainerConfig) -> ContainerConfig:

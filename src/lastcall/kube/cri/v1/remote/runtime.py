@@ -1,4 +1,4 @@
-"""CRI's RuntimeService of somebody else's runtime: containerd, or what speaks the same API.
+"""Serve CRI's RuntimeService by an existing runtime: containerd, or another one with the same API.
 
 Only what carries the label of this cluster is its own: others' sandboxes and containers are never listed, nor touched.
 """

@@ -134,7 +134,7 @@ class RemoteStreams:
     async def close(self) -> None:
         if stream := self._streams.get("resize"):
             await stream.reset()
-            self.resize(0, 0)  # whoever waits for one ends
+            self.resize(0, 0)  # a task that waits for a size ends
         await self._session.close()
 
 

@@ -1,4 +1,4 @@
-"""How the runtime is, and what it tells. Pure."""
+"""Translate the status and the answers of the runtime. Pure."""
 
 from typing import Any
 

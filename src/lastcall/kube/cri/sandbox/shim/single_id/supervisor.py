@@ -61,7 +61,7 @@ class Supervisor:
         self._names = {number: name for name, number in system_calls(os.uname().machine).items()}
         self._wanted: dict[int, _Wanted] = {}
         self._executing: dict[int, _Execve] = {}
-        self._told: dict[str, None] = {}
+        self._reported: dict[str, None] = {}
         self._own_map = read_proc("/proc/self/uid_map")
         loop.watch(listener, self._ready)
 
@@ -123,8 +123,8 @@ class Supervisor:
                     who.uid = asked
                 else:
                     who.gid = asked
-        if name not in self._told:
-            self._told[name] = None
+        if name not in self._reported:
+            self._reported[name] = None
             self._on_first(name, asked)
 
     # -- execve ------------------------------------------------------------------------------------------------------

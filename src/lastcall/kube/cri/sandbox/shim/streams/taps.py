@@ -1,7 +1,7 @@
 """A container's output, read once: for its log, and for everybody who is attached.
 
-An attached node holds the other end of a pipe of its own. Like containerd's writer groups, whoever does not read
-makes the container wait, once its pipe is full; whoever goes away is forgotten.
+An attached node holds the other end of a pipe of its own. Like containerd's writer groups, a client that does not read
+makes the container wait, once its pipe is full; one that goes away is forgotten.
 Source: containerd internal/cri/io/container_io.go, pkg/ioutil/writer_group.go.
 """
 
@@ -30,7 +30,7 @@ class Taps:
         self._held = False
 
     def hold(self, held: bool) -> None:
-        """Read no output until told to go on: there is no room for it. Whoever prints waits."""
+        """Read no output until asked to go on: there is no room for it. The program that prints waits."""
         self._held = held
         for name in list(self._taps):
             self._flow(name)
@@ -82,7 +82,7 @@ class _Tap:
         self._loop, self._fd, self._on_flow, self._on_gone = loop, fd, on_flow, on_gone
         self._left = b""
         self._ended = False
-        loop.watch(fd, self._ready, 0)  # tells when the other side has gone
+        loop.watch(fd, self._ready, 0)  # called when the other side has gone
 
     @property
     def behind(self) -> bool:
