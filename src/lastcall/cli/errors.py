@@ -3,6 +3,8 @@
 A traceback is never shown, except with `LASTCALL_DEBUG=1`.
 """
 
+# check: prints because it flushes what stdout and stderr still hold
+
 import io
 import os
 import sys

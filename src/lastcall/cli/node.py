@@ -61,7 +61,7 @@ def add(name: str, cluster: str, capacity: str, timeout: float) -> None:
     type=Seconds(0),
     metavar="TIME",
     default="0",
-    show_default="as long as it takes",
+    show_default="0s, no limit",
     help="How long the drain may take. After it the node takes Pods again, and stays.",
 )
 @click.option("--force", is_flag=True, help="Also end Pods without a controller. Nobody starts them elsewhere.")

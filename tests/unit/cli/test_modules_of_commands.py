@@ -8,8 +8,8 @@ import pytest
 LOADED = {
     "lastcall": 2,
     "lastcall.testing.plugin": 4,
-    "lastcall.cli.run.command": 66,
-    "lastcall.cli.run.experiment, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 291,
+    "lastcall.cli.run.command": 67,
+    "lastcall.cli.run.experiment, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 293,
     "lastcall.cli.trace.command, lastcall.cli.trace.session": 177,
     "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 160,
 }

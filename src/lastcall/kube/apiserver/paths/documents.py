@@ -47,7 +47,8 @@ class Documents:
             if group and self._catalog.discovery.has_group(group):
                 raise resource_not_found()
             return web.Response(status=404, text="404 page not found\n")
-        if request.method != "GET" and path not in ANY_METHOD:
+        # of a CONNECT there is no path: its target is an authority (RFC 9110 section 9.3.6)
+        if request.method != "GET" and (path not in ANY_METHOD or request.method == "CONNECT"):
             raise method_not_allowed()
         media_type = negotiate(accept, list_=False, table=False)
         if path == "/version":
