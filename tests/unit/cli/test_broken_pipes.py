@@ -35,7 +35,7 @@ class Closed(io.StringIO):
 @pytest.fixture
 def silenced(monkeypatch):
     """The real one takes file descriptor 1, which is pytest's here."""
-    monkeypatch.setattr(errors, "_silence_stdout", lambda: None)
+    monkeypatch.setattr(errors, "_silence", lambda number: None)
 
 
 @pytest.mark.loopback

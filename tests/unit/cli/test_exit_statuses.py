@@ -31,7 +31,7 @@ from lastcall.cli.exit_status import of_error
 def test_an_error_ends_a_command_with_its_status(
     error: errors.LastcallError, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lastcall.cli.errors._silence_stdout", lambda: None)
+    monkeypatch.setattr("lastcall.cli.errors._silence", lambda number: None)
     said: list[str] = []
 
     def fails() -> int:

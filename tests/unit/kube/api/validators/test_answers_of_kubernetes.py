@@ -242,7 +242,9 @@ def test_a_count_of_collisions_never_sinks():
 
 
 def test_addresses_of_a_load_balancer_are_addresses_and_of_a_load_balancer():
-    status = {"loadBalancer": {"ingress": [{"ip": "01.2.3.4"}, {"hostname": "1.2.3.4"}, {"ipMode": "VIP"}]}}
+    status = {
+        "loadBalancer": {"ingress": [{"ip": "01.2.3.4", "ipMode": "VIP"}, {"hostname": "1.2.3.4"}, {"ipMode": "VIP"}]}
+    }
     assert status_refused(kinds.SERVICES, status, spec={"type": "ClusterIP"}) == (
         "status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is 'LoadBalancer'"
     )
@@ -251,7 +253,11 @@ def test_addresses_of_a_load_balancer_are_addresses_and_of_a_load_balancer():
         'status.loadBalancer.ingress[1].hostname: Invalid value: "1.2.3.4": must be a DNS name, not an IP address, '
         "status.loadBalancer.ingress[2].ipMode: Forbidden: may not be specified when `ip` is not set]"
     )
-    assert status_refused(kinds.INGRESSES, {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}) == ""
+    without_mode = {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}
+    assert status_refused(kinds.SERVICES, without_mode, spec={"type": "LoadBalancer"}) == (
+        "status.loadBalancer.ingress[0].ipMode: Required value: must be specified when `ip` is set"
+    )
+    assert status_refused(kinds.INGRESSES, without_mode) == ""
 
 
 BACKEND = {"service": {"name": "s", "port": {"number": 80}}}
