@@ -35,10 +35,6 @@ class StatusError(Exception):
         return cast(str, self.status.get("message", ""))
 
 
-class Unanswered(StatusError):
-    """Refuse what makes Kubernetes's API server panic: over HTTP the connection ends without an answer, as there."""
-
-
 def status_failure(code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> StatusError:
     """A StatusError with status `Failure`; an empty `reason` or None `details` is left out, as Kubernetes does."""
     status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}

@@ -18,7 +18,6 @@ from lastcall.kube.api.apiservices.routes import Routes
 from lastcall.kube.api.custom.kinds import CustomResource
 from lastcall.kube.api.errors import (
     StatusError,
-    Unanswered,
     internal,
     resource_not_found,
 )
@@ -140,11 +139,6 @@ class APIHandler:
             crash_guard.on_turn(crash_guard.REQUEST, f"{request.method} {request.path}")
         try:
             return await self._handle(request)
-        except Unanswered as error:
-            _log.warning("%s %s: %s; the connection ends, as with Kubernetes", request.method, request.path, error)
-            if request.transport is not None:
-                request.transport.abort()
-            raise ConnectionResetError(str(error)) from error
         except StatusError as error:
             response = self._responses.error(request, error)
             if error.headers.get("Connection") == "close" or _is_much_unread(request):

@@ -221,8 +221,8 @@ def _retained(original: Object, patch: Object) -> Object:
         return dict(original)
     retained = patch[_RETAIN_KEYS]
     if isinstance(retained, list) and any(isinstance(each, dict | list) for each in retained):
-        # Go cannot look for a map or a list among keys (patch.go:applyRetainKeysDirective).
-        raise errors.Unanswered(errors.bad_request("invalid patch format of retainKeys").status)
+        # Kubernetes panics: Go cannot look for a map or a list among keys (patch.go:applyRetainKeysDirective).
+        raise errors.bad_request("invalid patch format of retainKeys")
     written = [key for key in patch if not key.startswith("$") and patch[key] is not None]
     if not isinstance(retained, list) or any(key not in retained for key in written):
         raise errors.bad_request("invalid patch format of retainKeys")

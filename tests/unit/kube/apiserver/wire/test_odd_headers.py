@@ -8,7 +8,6 @@ import pytest
 from api_server import RunningServer, running_server
 from asker import Asker, raw_answer
 
-from lastcall.kube.api.resources import CONFIGMAPS as CONFIGMAPS_RESOURCE
 from lastcall.kube.apiserver.wire.options import ListOptions
 
 pytestmark = pytest.mark.loopback
@@ -116,27 +115,3 @@ async def test_what_is_not_http_is_a_line_in_the_log_and_no_traceback(caplog: py
     (record,) = [each for each in caplog.records if each.name == "lastcall.http"]
     assert (record.levelname, record.exc_info) == ("WARNING", None)
     assert record.getMessage().startswith("Error handling request from 127.0.0.1: ")
-
-
-def test_a_patch_that_makes_kubernetes_panic_ends_the_connection_without_an_answer() -> None:
-    async def scenario() -> None:
-        async with running_server() as running:
-            await running.admin.create(CONFIGMAPS_RESOURCE, {"metadata": {"name": "c"}, "data": {"a": "1"}}, "default")
-            for keys, answered in (([{"name": "c"}], False), ([["a"]], False), ("x", True)):
-                body = json.dumps({"$retainKeys": keys}).encode()
-                head = (
-                    f"PATCH {CONFIGMAPS}/c HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {running.token}\r\n"
-                    "Content-Type: application/strategic-merge-patch+json\r\nConnection: close\r\n"
-                    f"Content-Length: {len(body)}\r\n\r\n"
-                ).encode()
-                assert bool(await asyncio.to_thread(answer_or_end, running, head + body)) is answered
-
-    asyncio.run(scenario())
-
-
-def answer_or_end(running: RunningServer, request: bytes) -> bytes:
-    """The answer, nothing where the connection was aborted."""
-    try:
-        return raw_answer(running, request)
-    except OSError:
-        return b""
