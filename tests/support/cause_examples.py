@@ -266,6 +266,33 @@ def hook_ends(outcome: str) -> Story:
     return story
 
 
+def is_a_sidecar_with_a_hook(tape: Any) -> None:
+    """Change a container that ended by itself."""
+    tape.pod = type(tape.pod)(
+        tape.uid, "default", "web", containers=(ContainerFacts("app", "sidecar"), ContainerFacts("web"))
+    )
+    tape.started("web")
+    (exited,) = [record for record in tape.records if record.kind == k.PROCESS_EXITED]
+    edit(k.PROCESS_EXITED, at=0.02)(tape)
+    assert exited.container == "app"
+    tape.hook(0.01, 0.005, container="app", handler="httpGet")
+
+
+def sidecar_ended_by_its_hook(tape: Any) -> None:
+    tape.pod = type(tape.pod)(
+        tape.uid, "default", "web", containers=(ContainerFacts("app", "sidecar"), ContainerFacts("web"))
+    )
+    tape.started()
+    tape.started("web")
+    tape.accepted(10)
+    tape.observed(10)
+    tape.hook(0.01, 0.005, container="app", handler="httpGet")
+    tape.exit(0.02, 0)
+    tape.stop(0.03, 10, container="web", disposition="handled")
+    tape.exit(0.5, 0, container="web")
+    tape.over(0.6, endpoint=False)
+
+
 def hook_skipped(tape: Any) -> None:
     begin(tape)
     tape.add(0.004, "kubelet", k.PRE_STOP_SKIPPED, "app", why="a grace period of 0 s leaves no time for the hook")
@@ -304,6 +331,25 @@ def hook_is_not_counted(tape: Any) -> None:
     tape.hook(0.006, 2.003, budget=10)
     tape.stop(2.01, 10)
     exited(tape, 3.0)
+
+
+def ends_with_0_in_a_job(tape: Any) -> None:
+    tape.started(at=-5.0)
+    tape.add(
+        -0.01, "garbage-collector", k.DELETION_DECIDED, rule="garbagecollector.go:attemptToDeleteItem",
+        why="its owner is gone", ownerKind="Job", owner="report", ownerUid="j",
+    )  # fmt: skip
+    stories.deleted_by_controller(tape)
+    tape.observed(10)
+    tape.stop(0.005, 10)
+    tape.exit(0.2, 0)
+
+
+def another_had_ended(tape: Any) -> None:
+    """Change a Pod of one container into one of two, of which one is done."""
+    tape.pod = replace(tape.pod, containers=(ContainerFacts("app"), ContainerFacts("work")))
+    tape.started("work", 8, -5.0)
+    tape.exit(-3.0, 0, container="work", pid=8)
 
 
 def fails_on_its_signal(tape: Any) -> None:
@@ -369,6 +415,15 @@ EXAMPLES: dict[str, Example] = {
     ),
     # exits
     "neverStarted": Example(never_started, (lambda tape: tape.started(),)),
+    "sidecarHookEndsIt": Example(
+        sidecar_ended_by_its_hook,
+        (
+            along(known_by_its_object(exit_code=0)),
+            edit(k.PROCESS_EXITED, exitCode=137, signal=9),
+            add(0.015, "runtime", k.SIGNAL_SENT, signal="SIGTERM", pid=7, why="StopContainer"),
+            edit(k.PRE_STOP_FINISHED, outcome="failed"),
+        ),
+    ),
     "endedByItself": Example(
         ended_by_itself,
         (
@@ -376,7 +431,7 @@ EXAMPLES: dict[str, Example] = {
             edit(k.PROCESS_EXITED, exitCode=137, signal=9),
             add(0.1, "runtime", k.SIGNAL_SENT, signal="SIGTERM", pid=7, why="StopContainer"),
         ),
-        (edit(k.PROCESS_EXITED, at=-0.5, exitCode=1), completed_by_itself),
+        (edit(k.PROCESS_EXITED, at=-0.5, exitCode=1), completed_by_itself, is_a_sidecar_with_a_hook),
     ),
     "sidecarEndsFirst": Example(
         missed_another_container,
@@ -387,6 +442,17 @@ EXAMPLES: dict[str, Example] = {
             kind_of("app", "sidecar"),
             edit(k.OUTPUT, text="bye"),
         ),
+    ),
+    "jobCountsAsDone": Example(
+        ends_with_0_in_a_job,
+        (
+            NO_SIGTERM,
+            edit(k.PROCESS_EXITED, signal=9),
+            edit(k.PROCESS_EXITED, exitCode=1),
+            of_kind("sidecar"),
+            edit(k.DELETION_DECIDED, ownerKind="ReplicaSet"),
+        ),
+        (edit(k.PROCESS_EXITED, at=-0.5), another_had_ended, shown("default")),
     ),
     "exitCodeNotZero": Example(
         fails_on_its_signal,
@@ -493,7 +559,13 @@ EXAMPLES: dict[str, Example] = {
             TINI,
             both(shown("handled"), edit(k.PROCESSES_LEFT, when="exit")),
             both(shown("handled"), program("/bin/busybox", "sh", "/job.sh")),
+            both(shown("handled"), program("/bin/busybox", "sh", "/job.sh"), add(1.0, "runtime", k.OUTPUT, text="x")),
         ),
+    ),
+    "shellKeepsSignal:trap": Example(
+        stories.shell_whose_trap_sends_another_signal,
+        (NO_SIGTERM, NEWER, shown("default")),
+        (TINI,),
     ),
     "childrenNotSignalled": Example(
         stories.supervisor_with_children,

@@ -92,6 +92,13 @@ def shell_whose_trap_printed_and_waits(tape: Any) -> None:
     tape.output(0.3, "told to end")
 
 
+def shell_whose_trap_sends_another_signal(tape: Any) -> None:
+    begin(tape, ("sh", "/run.sh"), "handled", "/bin/dash")
+    tape.output(0.008, "got SIGTERM, sending SIGINT")
+    left(tape, NODE)
+    killed(tape)
+
+
 def shell_with_script(tape: Any) -> None:
     begin(tape, ("/bin/bash", "/entrypoint.sh"), "handled", "/bin/bash")
     left(tape, NODE, when="exit", at=0.501)

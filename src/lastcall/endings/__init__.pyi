@@ -9,6 +9,7 @@ from .exit_status import OK as OK
 from .exit_status import WORLD as WORLD
 from .exit_status import exit_status as exit_status
 from .facts.containers import container_runs as container_runs
+from .facts.pid1 import is_shell_program as is_shell_program
 from .facts.pod import facts_from_records as facts_from_records
 from .facts.pod import pod_facts as pod_facts
 from .findings.restarts import last_words as last_words

@@ -15,6 +15,8 @@ _UNITS = {None: 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _ENDLESS = re.compile(r"\bwhile\s+(true|:|\[\s*1\s*\]|1)\s*[;\n]|\bsleep\s+(infinity|inf)\b|\btail\s+-[fF]\b")
 
 
+_BACKGROUND = re.compile(r"[^;&|\n]*(?:[<>]&[^;&|\n]*)*(?<![&<>|])&(?![&>])")
+"""A simple command with `&` after it."""
 _TRAP = re.compile(r"""\btrap\s+('[^']*'|"[^"]*"|\S+)""")
 _TRIVIAL = ("exit", "true", ":", "echo", "printf")
 """Commands of the shell itself, after which it has nothing left to do."""
@@ -101,9 +103,12 @@ def sleeps_for(argv: Sequence[str]) -> float | None:
 
 
 def never_ends(argv: Sequence[str]) -> bool:
-    """Whether the command line itself says that it goes on forever."""
+    """Whether the command line itself says that it goes on forever. What runs in the background holds a shell only if
+    it waits for that."""
     script = shell_script(argv)
     text = _TRAP.sub("", script) if script is not None else " ".join(argv)
+    if script is not None and (not re.search(r"\bwait\b", text) or re.search(r"\bkill\b", text)):
+        text = _BACKGROUND.sub("", text)
     return bool(_ENDLESS.search(text + "\n")) and "break" not in text and "exit" not in text
 
 

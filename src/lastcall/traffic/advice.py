@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from lastcall.endings import CATALOGUE, ProgramChange, fix, said
+from lastcall.endings import CATALOGUE, ProgramChange, fix, is_shell_program, said
 from lastcall.records import kinds
 from lastcall.records.said import Said, fact_of, joined, tell
 from lastcall.traffic.account import Account
@@ -226,7 +226,9 @@ def _advice(
     goodbyes = Counter((each.cause, each.outcome.kind) for each in account.lost if _wants_a_goodbye(each))
     counts = Counter(each.cause for each in account.lost if not _wants_a_goodbye(each))
     cut = counts["cut off"] + counts["never read"]
-    if counts["late endpoint"]:
+    if counts["not ready yet"]:
+        pass  # its Service names a Pod until its exit: senders never learn of the DELETE, however long a hook waits
+    elif counts["late endpoint"]:
         found.append(_sleep_before_stop(counts["late endpoint"] + cut, lives, owner, port, sleep_hooks, longest_lag))
     elif cut:
         found.append(_drain(cut, lives, owner, port, sleep_hooks, longest_lag))
@@ -245,10 +247,8 @@ def _advice(
         elif cause == "no endpoint":
             unready = any(life.unready for life in lives)
             found.append(_never_unready(count) if unready else _never_fewer(count, owner, disrupt))
-        elif cause == "server error" and (behind := _behind_a_proxy(account, lives, owner)):
-            found.append(_let_the_proxy_end_first(count, lives, owner, behind, sleep_hooks, longest_lag))
         elif cause == "server error":
-            found.append(_see_the_log(account, count))
+            found.append(_errors(account, count, lives, owner, port, sleep_hooks, longest_lag))
         elif cause == "cut at a limit":
             found.append(_announce(account, count))
         elif cause in ("crashed", "restarted", "not ready yet"):
@@ -306,6 +306,40 @@ def _behind_a_proxy(account: Account, lives: Sequence[PodLife], owner: dict[str,
     return [each for each in owner["spec"]["template"]["spec"]["containers"] if each["name"] in behind]
 
 
+def _errors(
+    account: Account,
+    count: int,
+    lives: Sequence[PodLife],
+    owner: dict[str, Any],
+    port: int | str,
+    sleep_hooks: bool,
+    longest_lag: float,
+) -> Advice:
+    """What to do about answers that are errors, by whose they are and when they came."""
+    if behind := _behind_a_proxy(account, lives, owner):
+        return _let_the_proxy_end_first(count, lives, owner, behind, sleep_hooks, longest_lag)
+    if statuses := _refuses_while_it_ends(account, lives):
+        pause = _sleep_before_stop(count, lives, owner, port, sleep_hooks, longest_lag)
+        words = joined([fix("serverError", "draining", status=statuses), pause.sentence], " ")
+        return replace(pause, id="serverError", sentence=words)
+    return _see_the_log(account, count)
+
+
+def _refuses_while_it_ends(account: Account, lives: Sequence[PodLife]) -> str:
+    """Return the statuses of errors that all came after a stop signal and while the rules still named the Pod; "" for
+    others: a pause before the signal would not have saved them."""
+    errors = [each for each in account.lost if each.cause == "server error"]
+    by_name = {life.name: life for life in lives}
+    for each in errors:
+        life = by_name.get(each.pod)
+        unrouted = life.unrouted if life is not None else None
+        if life is None or unrouted is None or each.outcome.sent > unrouted.latest + SKEW_SECONDS:
+            return ""
+        if each.phase != "draining" or not is_over(life.signalled, each.outcome.finished + SKEW_SECONDS):
+            return ""
+    return ", ".join(sorted({str(each.outcome.status) for each in errors}))
+
+
 def _see_the_log(account: Account, count: int) -> Advice:
     """Advise to read the log; name whose, and whether those Pods were ending, if all these requests have that."""
     errors = [each for each in account.lost if each.cause == "server error"]
@@ -357,7 +391,19 @@ def _drain(
     left = _left_behind(replaced)
     if left:
         return Advice("cutOff", fix("cutOff", "left", **left), count, program="passSignalOn")
+    if container := _ended_by_its_shell(replaced):
+        return Advice("cutOff", fix("cutOff", "shell", container=container), count, program="passSignalOn")
     return Advice("cutOff", fix("cutOff"), count, program="finishRequests")
+
+
+def _ended_by_its_shell(lives: Sequence[PodLife]) -> str:
+    """Return the container whose PID 1 is a shell that handles the stop signal: its end is the shell's, not that of the
+    program that serves; "" for none."""
+    for record in (each for life in lives for each in life.records if each.kind == kinds.PROCESS_SIGNAL_STATE):
+        facts = record.facts_as(kinds.PROCESS_SIGNAL_STATE)
+        if facts.get("disposition") == "handled" and is_shell_program(facts.get("exe") or ""):
+            return record.container
+    return ""
 
 
 def _left_behind(lives: Sequence[PodLife]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lastcall.traffic.outcome import Kind, Outcome
+from lastcall.traffic.proposal import number_of
 
 SLOW_START_SECONDS = 30.0
 """How long Pods without a readiness probe may take until they answer: they were marked Ready as soon as they ran."""
@@ -17,11 +18,21 @@ ENOUGH = 3
 """Lost requests of a kind, from which on it counts as one that nobody answers."""
 
 
-def asks_the_application(container: Mapping[str, Any]) -> bool:
+def asks_the_application(container: Mapping[str, Any], port: int | str) -> bool:
     """Return whether a probe that keeps it from being Ready asks more than whether its port takes connections, which
-    it does before the application serves."""
+    it does before the application serves.
+
+    One that asks another port says nothing of a declared `port` that requests go to: that may begin to listen later.
+    """
     probes = (container.get(each) or {} for each in ("readinessProbe", "startupProbe"))
-    return any(probe and "tcpSocket" not in probe for probe in probes)
+    return any(probe and "tcpSocket" not in probe and not _asks_beside(probe, container, port) for probe in probes)
+
+
+def _asks_beside(probe: Mapping[str, Any], container: Mapping[str, Any], port: int | str) -> bool:
+    declared = {own["containerPort"] for own in container.get("ports") or ()}
+    asked = (probe.get("httpGet") or probe.get("grpc") or {}).get("port")
+    sent_to = number_of(container, port)
+    return asked is not None and sent_to in declared and number_of(container, asked) != sent_to
 
 
 Decision = Literal["wait", "go", "stop"]

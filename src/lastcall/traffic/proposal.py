@@ -2,6 +2,7 @@
 
 # check: pure
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +48,7 @@ def container_behind(pod_spec: dict[str, Any], port: int | str) -> dict[str, Any
     return named[0] if named else serving[0]
 
 
-def number_of(container: dict[str, Any], port: int | str | None) -> int | str | None:
+def number_of(container: Mapping[str, Any], port: int | str | None) -> int | str | None:
     return next((own["containerPort"] for own in container.get("ports") or () if own.get("name") == port), port)
 
 

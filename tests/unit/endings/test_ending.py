@@ -515,6 +515,67 @@ def test_another_exit_code_than_0_after_term_is_graceful_but_worth_a_word(new_ta
     assert "exit code 3 on SIGTERM" in _finding(ending, "exitCodeNotZero")
 
 
+def test_an_exit_code_that_reports_a_failure_is_not_to_become_0(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.stop(0.01, 30, disposition="handled")
+    tape.output(0.5, "cannot send event 3: Connection refused")
+    tape.output(0.6, "4 events lost")
+    tape.exit(1.0, 1)
+    tape.over(1.01, "Failed")
+    text, (severity, advice) = _finding(tape.ending(), "exitCodeNotZero"), _severities(tape.ending())["exitCodeNotZero"]
+    assert text.endswith("it printed: 4 events lost")
+    assert severity == "warning" and "0 would hide it" in advice
+
+
+@pytest.mark.parametrize("line", ["stopped", "0 events lost", "closed without errors"])
+def test_an_exit_code_after_which_nothing_is_said_to_have_failed_is_advised_as_before(new_tape, line):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.stop(0.01, 30, disposition="handled")
+    tape.output(0.5, line)
+    tape.exit(1.0, 1)
+    tape.over(1.01, "Failed")
+    assert "exit with 0" in _severities(tape.ending())["exitCodeNotZero"][1]
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("sh -c while [ $(grep -c 1F90 /proc/net/tcp) -ne 0 ]; do sleep 1; done", "No grace period is enough"),
+        ("sh -c until ! curl -s localhost; do sleep 1; done", "No grace period is enough"),
+        ("sh -c for i in 1 2 3; do sleep 9; done", "above 4"),
+        ("sleep 20", "above 4"),
+    ],
+)
+def test_a_hook_that_loops_is_not_told_to_take_more_time(new_tape, command, advice):
+    tape = new_tape()
+    tape.started()
+    tape.accepted(4)
+    tape.hook(0.006, 4.0, "outlived", budget=4, command=command)
+    tape.stop(4.01, 2, deducted=4, floor=True, disposition="handled")
+    tape.signal(6.012, "SIGKILL", "grace over")
+    tape.exit(6.013, 137, 9)
+    tape.over(6.03, "Failed")
+    found = _severities(tape.ending())
+    assert advice in found["hookOutlived"][1]
+    assert found["killed"][1] == "", "the hook took the time: nothing is known of what the program needs"
+
+
+def test_a_kill_after_a_hook_that_failed_is_not_advised_to_wait_longer(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted(8)
+    tape.hook(0.006, 0.01, "failed", budget=8, message="refused")
+    tape.stop(0.02, 8, disposition="handled")
+    tape.signal(8.02, "SIGKILL", "grace over")
+    tape.exit(8.03, 137, 9)
+    tape.over(8.04, "Failed")
+    assert "Correct the preStop hook first" in _severities(tape.ending())["killed"][1]
+
+
 def _severities(ending):
     return {finding.id: (finding.severity, finding.advice) for finding in ending.findings}
 

@@ -20,7 +20,7 @@ from lastcall.endings.facts.pod import facts_from_records, pod_facts
 from lastcall.endings.render.chrome_trace import trace_document
 from lastcall.endings.render.json_v1 import LAYOUT
 from lastcall.endings.render.plain import plain_text
-from lastcall.endings.story import ContainerFacts, Ending, PodFacts
+from lastcall.endings.story import ContainerFacts, Ending, MountedFiles, PodFacts
 from lastcall.endings.verdict import is_ongoing, outcome_words
 from lastcall.kube.api.pods.recorded import container_facts
 from lastcall.records import kinds as k
@@ -77,6 +77,11 @@ def test_a_container_that_crashed_and_was_not_started_again_is_a_crash_too(new_t
         ("invalid literal for int() with base 10: 'tcp://10.96.20.132:80'", "enableServiceLinks: false"),
         ("cannot reach tcp://10.96.20.132:80: timed out", "See what it printed"),
         ("KeyError: 'DB_URL'", "See what it printed"),
+        ("A server is already running (pid: 1, file: /run/app/server.pid). Exiting", "If /run/app/server.pid is left"),
+        ("broker: already running (pid 1), will not start", "If a PID or lock file is left"),
+        ("lock file /data/.lock exists: is another process running?", "If /data/.lock is left"),
+        ("PermissionError: [Errno 13] Permission denied: '/.cache'", "HOME"),
+        ("mkdir /.npm: permission denied", "HOME"),
     ],
 )
 def test_what_the_kernel_refused_a_program_that_crashed_is_what_is_mended(new_tape: Any, line: str, fix: str) -> None:
@@ -85,6 +90,38 @@ def test_what_the_kernel_refused_a_program_that_crashed_is_what_is_mended(new_ta
     tape.accepted(5)
     tape.over(0.2, endpoint=False)
     assert fix in finding(tape.ending(), "crashed").advice
+
+
+def test_what_is_not_known_of_a_crash_is_not_called_a_configuration(new_tape: Any) -> None:
+    tape = new_tape()
+    run(tape, -2, -1.9, code=1, lines=("starting", "ValueError: invalid header value b'token\\n'"))
+    tape.started(at=-1)
+    deleted(tape)
+    assert "configuration" not in finding(tape.ending(), "crashed").advice
+
+
+def test_the_first_crash_is_quoted_if_the_later_ones_ended_with_another_line(new_tape: Any) -> None:
+    tape = new_tape()
+    run(tape, -10, -9.9, lines=("starting", "cache not reachable"))
+    run(tape, -9, -8.9, lines=("already running (pid 1)",))
+    run(tape, -8, -7.9, lines=("already running (pid 1)",))
+    tape.started(at=-1)
+    deleted(tape)
+    text = finding(tape.ending(), "crashed").text
+    assert text.endswith(
+        "The last line that it printed: already running (pid 1). The first of them had ended with another line: cache "
+        "not reachable"
+    ), text
+
+
+def test_a_subpath_that_names_no_file_of_its_volume_is_named(new_tape: Any) -> None:
+    tape = new_tape()
+    mount = MountedFiles("/etc/quotes/quotes.conf", "config", "ConfigMap", "quotes", sub_path="quotes.conf")
+    tape.pod = PodFacts(tape.uid, "default", "web", containers=(ContainerFacts("app", files=(mount,)),))
+    run(tape, -2, -1.9, code=1, lines=("IsADirectoryError: [Errno 21] Is a directory: '/etc/quotes/quotes.conf'",))
+    tape.started(at=-1)
+    deleted(tape)
+    assert "subPath quotes.conf is no file of ConfigMap quotes" in finding(tape.ending(), "crashed").advice
 
 
 def refused(error: str, **facts: Any) -> dict[str, Any]:
@@ -360,6 +397,28 @@ def test_a_restart_by_a_probe_says_how_the_program_looked_and_what_helps(
     assert f"The kubelet restarted app 19.0 s after its start, {text.removeprefix(', ')}"[:30] in found.text
     assert text in found.text and advice in found.advice, found
     assert not [each for each in ending.findings if each.id in ("killed", "crashed", "endedByItself")]
+
+
+@pytest.mark.parametrize(
+    ("before", "said"), [(False, "Leave host out"), (None, "startupProbe"), (True, "It had answered")]
+)
+def test_a_probe_that_asks_the_node_is_told_so_unless_it_had_been_answered(
+    new_tape: Any, before: Any, said: str
+) -> None:
+    tape = new_tape()
+    asks = (("livenessProbe", "httpGet", "localhost"),)
+    tape.pod = PodFacts(tape.uid, "default", "web", containers=(ContainerFacts("app", asks_node=asks),))
+    output = 'Get "http://localhost:8080/": dial tcp 127.0.0.1:8080: connect: connection refused'
+    probed(tape, -30, -9, "liveness", output, before if before is not None else False)
+    if before is None:
+        tape.pod = PodFacts(tape.uid, "default", "web", containers=(ContainerFacts("app"),))
+    tape.started(at=-8)
+    deleted(tape)
+    found = finding(tape.ending(), "livenessProbeKilled")
+    assert said in found.advice
+    if said == "Leave host out":
+        assert "it asks localhost, which is the node" in found.text
+        assert found.change.patch == {"containers": [{"name": "app", "livenessProbe": {"httpGet": {"host": None}}}]}
 
 
 def test_a_run_that_ran_out_of_memory_before_is_told(new_tape: Any) -> None:

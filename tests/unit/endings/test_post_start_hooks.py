@@ -8,7 +8,7 @@ import pytest
 from lastcall.cli.exit_status import exit_status
 from lastcall.endings.ending import build_endings
 from lastcall.endings.search import find_ending
-from lastcall.endings.story import Ending, PodFacts
+from lastcall.endings.story import ContainerFacts, DeclaredProbe, Ending, PodFacts
 from lastcall.records import kinds as k
 
 REFUSED = 'HTTP lifecycle hook (/) for Container "app" in Pod "web_default(u)" failed - error: Get ' + (
@@ -159,6 +159,34 @@ def test_a_hook_that_hangs_in_a_pod_that_nobody_deletes_keeps_it_from_running(ne
         in finding(ending, "postStartRuns").text
     )
     assert find_ending([ending], "web", "default", None, "c") is ending
+
+
+def pod_of_two(tape: Any, app: ContainerFacts, agent: ContainerFacts) -> Any:
+    return replace(alive_pod(tape), containers=(app, agent))
+
+
+@pytest.mark.parametrize(
+    ("app", "agent", "found"),
+    [
+        ({}, {"ports": (9000,)}, True),
+        ({}, {"probes": (DeclaredProbe("readinessProbe", "tcpSocket", 9000),)}, True),
+        ({"ports": (9000,)}, {"ports": (9000,)}, False),
+        ({}, {"ports": (900,)}, False),
+        ({}, {}, False),
+    ],
+)
+def test_a_hook_that_asks_a_container_that_is_started_after_it_is_told_the_order(
+    new_tape: Any, app: Any, agent: Any, found: bool
+) -> None:
+    tape = new_tape()
+    started(tape, -4, "sh -c until curl http://127.0.0.1:9000/; do sleep 1; done", "exec")
+    now_ns = tape.records[-1].at_ns + 7_000_000_000
+    pod = pod_of_two(tape, ContainerFacts("app", **app), ContainerFacts("agent", **agent))
+    (ending,) = build_endings(tape.records, [pod], kubernetes_version="1.36", now_ns=now_ns)
+    told = finding(ending, "postStartRuns")
+    assert ("the kubelet starts agent only when this hook has ended" in told.text) is found
+    assert ("Put agent before app" in told.advice) is found
+    assert ("See what the hook waits for" in told.advice) is not found
 
 
 def test_a_hook_that_has_just_begun_is_not_worth_a_word(new_tape: Any) -> None:

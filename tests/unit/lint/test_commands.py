@@ -61,6 +61,12 @@ def test_what_a_shell_starts_as_a_child(argv, busybox, child):
         (["sh", "-c", "while true; do sync; sleep 5; done"], True),
         (["sh", "-c", "while true; do work && break; done"], False),
         (["sh", "-c", "while read line; do work; done"], False),
+        (["sh", "-c", "tail -f /log &\nuntil [ -f /done ]; do sleep 1; done"], False),
+        (["sh", "-c", "touch /log; tail -F /log & work"], False),
+        (["sh", "-c", "sleep infinity & work; wait"], True),
+        (["sh", "-c", "work && tail -f /log"], True),
+        (["sh", "-c", "tail -f /log 2>&1"], True),
+        (["sh", "-c", "tail -f /log & pid=$!; work; kill $pid; wait"], False),
         (["work"], False),
     ],
 )

@@ -186,6 +186,8 @@ CASES = (
     Case("commandIsOneWord", (in_container(WEB, "command", ["/server --port 8080"]),), ("command",), True),
     Case("commandIsOneWord", (in_container(WEB, "livenessProbe", {"exec": {"command": ["test -f /alive && true"]}}),), ("command",)),
     Case("hookPortUnresolved", (in_container(WEB, "lifecycle.preStop", {"httpGet": {"port": "admin"}}),), ("port",)),
+    Case("asksNode", (in_container(WEB, "lifecycle.preStop", {"httpGet": {"host": "localhost", "port": 8080}}),), ("preStop", "httpGet", "host"), True),
+    Case("asksNode", (in_container(WEB, "livenessProbe.httpGet.host", "127.0.0.1"),), ("livenessProbe", "httpGet", "host"), True),
     Case("hookTcpSocket", (in_container(WEB, "lifecycle.preStop", {"tcpSocket": {"port": 8080}}),), ("tcpSocket",)),
     Case("hookStopsAtOnce", (service(), in_container(WEB, "lifecycle.preStop", {"exec": {"command": ["nginx", "-s", "quit"]}})), ("command",)),
     Case("graceTooShort", (in_pod(in_container(WEB, "lifecycle", NOTHING), "terminationGracePeriodSeconds", 0),), ("terminationGracePeriodSeconds",), True),

@@ -405,3 +405,42 @@ def test_a_program_that_pid_1_leaves_behind_is_named_when_its_requests_were_cut_
     assert "PID 1 of app exited on its stop signal while python3 still ran" in told("exit", state="S")
     assert "without finishing what it has begun" in told("SIGKILL", state="S")
     assert "without finishing what it has begun" in told("exit", state="S", afterSignal=True)
+
+
+def test_a_program_behind_a_shell_with_a_trap_is_not_said_to_leave_its_requests() -> None:
+    def told(exe: str, disposition: str) -> str:
+        facts = {"pid": 9, "exe": exe, "signal": "SIGTERM", "disposition": disposition}
+        record = Record("r", int(10.0e9), 0, "runtime", kinds.PROCESS_SIGNAL_STATE, "e", "app", facts=facts)
+        ending = pod_life("e", **POD, ready=0.5, routed=1.0, deleted=8.0, term=10.0, exited=10.2, unrouted=9.0)
+        ending.records.append(record)
+        cut = Outcome(2, "fresh", 9.5, 9.5, 10.2, 1, 0.0, 0, "10.244.0.2", "closed before bytes")
+        return judge(account([good(1, 7.0), cut], [ending], [], 8.0), [ending], deployment(), 8080).sentence
+
+    assert "PID 1 of app is a shell with a trap" in told("/usr/bin/dash", "handled")
+    assert "without finishing what it has begun" in told("/usr/bin/dash", "default")
+    assert "without finishing what it has begun" in told("/usr/bin/python3", "handled")
+
+
+@pytest.mark.parametrize(
+    ("at", "unrouted", "paused"), [(12.0, 12.5, True), (13.5, 12.5, False), (12.0, None, False), (10.2, 12.5, False)]
+)
+def test_errors_from_the_stop_signal_on_are_saved_by_a_pause_only_while_new_requests_come(
+    at: float, unrouted: float | None, paused: bool
+) -> None:
+    error = Outcome(2, "fresh", at, at, at, 1, 0.0, 503, "10.244.0.2", "5xx")
+    ending = pod_life("e", **POD, ready=0.5, routed=1.0, deleted=10.0, term=11.0, exited=14.0, unrouted=unrouted)
+    told = judge(account([good(1, 7.0), error], [ending], [], 8.0), [ending], deployment(), 8080)
+    assert ("answers 503 from its stop signal on" in told.sentence) is paused
+    assert bool(told.patch) is paused
+
+
+def test_no_pause_is_advised_where_the_service_publishes_pods_that_are_not_ready() -> None:
+    new = pod_life("n", name="web-2", ip="10.244.0.3", ready=20.0, routed=10.0)
+    ending = pod_life("e", **POD, ready=0.5, routed=1.0, deleted=10.0, term=11.0, exited=11.1, unrouted=12.0)
+    other = pod_life("x", name="web-3", ip="10.244.0.4", ready=0.5, routed=1.0)
+    outcomes = [good(1, 9.0), lost(2, 11.5), lost(3, 15.0, served_by="10.244.0.3")]
+    found = account(outcomes, [ending, new, other], [], 5.0)
+    assert {each.cause for each in found.lost} == {"late endpoint", "not ready yet"}
+    told = judge(found, [ending, new, other], deployment(), 8080)
+    assert [each.id for each in told.advice] == ["unreadyPodsPublished"]
+    assert not told.patch

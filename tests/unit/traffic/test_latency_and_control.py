@@ -95,6 +95,16 @@ def test_kinds_without_a_good_answer_are_told_with_how_they_were_lost() -> None:
 
 
 def test_a_probe_that_only_connects_says_nothing_of_answers() -> None:
-    assert not asks_the_application({"readinessProbe": {"tcpSocket": {"port": 80}}})
-    assert not asks_the_application({"name": "app"})
-    assert asks_the_application({"readinessProbe": {"httpGet": {"port": 80}}, "startupProbe": {"tcpSocket": {}}})
+    assert not asks_the_application({"readinessProbe": {"tcpSocket": {"port": 80}}}, 80)
+    assert not asks_the_application({"name": "app"}, 80)
+    assert asks_the_application({"readinessProbe": {"httpGet": {"port": 80}}, "startupProbe": {"tcpSocket": {}}}, 80)
+
+
+def test_a_probe_of_another_port_says_nothing_of_the_declared_one_that_requests_go_to() -> None:
+    ports = [{"name": "http", "containerPort": 8080}, {"name": "mgmt", "containerPort": 8081}]
+    container = {"ports": ports, "readinessProbe": {"httpGet": {"port": "mgmt"}}}
+    assert not asks_the_application(container, "http")
+    assert not asks_the_application(container, 8080)
+    assert asks_the_application(container, "mgmt")
+    assert asks_the_application(container, 9090), "a port that is not declared is a wrong targetPort: nobody waits"
+    assert asks_the_application({**container, "readinessProbe": {"exec": {"command": ["true"]}}}, "http")

@@ -22,6 +22,18 @@ CONTAINERS: Mapping[str, Cause] = {
             "hookWaited": "Its preStop hook was still waited for until $until.",
         },
     ),
+    "sidecarHookEndsIt": Cause(
+        title="A native sidecar ended with its preStop hook, before the containers that it is for.",
+        remedy="Leave the hook out, or let it only wait: SIGTERM comes to a native sidecar after the containers.",
+        texts={
+            "": "$container ended at $at, with its preStop hook and before its stop signal, while $names still ran: "
+            "the preStop hooks of all containers run at once, and only the stop signal waits for its turn.",
+        },
+        fixes={
+            "": "Leave the preStop hook of $container out, or let it only wait: $container gets $signal when the "
+            "containers have ended.",
+        },
+    ),
     "hookNotRun": Cause(
         title="A preStop hook was not run.",
         remedy="If the container had ended by itself: do what the hook does at the end of the program, too.",
@@ -68,11 +80,13 @@ CONTAINERS: Mapping[str, Cause] = {
         fixes={
             "sleep": "lifecycle: {preStop: {sleep: {seconds: $seconds}}} (the kubelet waits: no program of the image "
             "is needed; Kubernetes 1.30 on)",
+            "node": "Leave host out of the preStop hook: the kubelet asks from the node, where $host is the node "
+            "itself. Without host it asks the Pod.",
             "notFound": "Put the program into the image, or correct its path: it is not there.",
             "notExecutable": "Make the file executable (`chmod +x` in the image), or call it by its interpreter.",
             "": "Run the hook's command in the container (`kubectl exec`) to see why it fails, and correct it.",
         },
-        lint=("hookCommandMissing", "hookPortUnresolved", "hookTcpSocket"),
+        lint=("hookCommandMissing", "hookPortUnresolved", "hookTcpSocket", "asksNode"),
     ),
     "hookOutlived": Cause(
         title="A preStop hook takes longer than the grace period.",
@@ -89,6 +103,9 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "Shorten the preStop hook, or set terminationGracePeriodSeconds above $grace: it has to cover the "
             "hook and "
             "the time that the program takes to end.",
+            "loop": "Give the loop of the hook a limit (`timeout 10 …`), and see what it waits for: $signal comes "
+            "when the hook has ended, so what happens only on $signal never happens in it, such as that the program "
+            "closes its port. No grace period is enough for that.",
             "sleep": "terminationGracePeriodSeconds: $wanted, or a shorter sleep: the grace period has to cover the "
             "hook and the time that the program takes to end.",
         },
@@ -129,8 +146,13 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "PID 1 of $container is a shell$by_name, and a shell does not pass $signal on: $names $until$untold.",
             "left": "PID 1 of $container is a shell$by_name that has a trap for $signal, and it ended while $names "
             "still ran: $names $until. What they had begun was lost.",
+            "trap": "PID 1 of $container is a shell$by_name that has a trap for $signal: $names $until$untold.",
         },
         fixes={
+            "trapOther": 'Let the trap send $signal to $name, which has no handler and ends on it: `kill "$$pid"`. '
+            "What a script begins with `&` ignores SIGINT and SIGQUIT, unless it installs handlers for them.",
+            "trap": 'See whether the trap passes $signal on (`kill "$$pid"`), and how long the program takes to end '
+            "after that.",
             "command": "command: $command",
             "left": 'Let the trap pass the signal on and wait for the end of the program: `trap \'kill "$$pid"; wait '
             "\"$$pid\"' TERM`; or begin the script's last command with `exec`.",
@@ -234,6 +256,9 @@ CONTAINERS: Mapping[str, Cause] = {
         fixes={
             "": "Set terminationGracePeriodSeconds above $grace, or end faster.",
             "hookTookTime": "Shorten the preStop hook, or set terminationGracePeriodSeconds above $grace.",
+            "hookFailed": "Correct the preStop hook first, which failed: the program may wait for what it was to do.",
+            "connections": "If it still finished requests, set terminationGracePeriodSeconds above $grace. If it "
+            "waited for connections that stay open, no time is enough: close them on $signal.",
             "stuck": "Look at what the program waits for after $signal: it still listened and did not accept "
             "$connections. Nothing shows that more time would help.",
         },
@@ -287,8 +312,8 @@ CONTAINERS: Mapping[str, Cause] = {
         },
         fixes={
             "": "Close idle keep-alive connections on the stop signal.",
-            "grace": "Close idle keep-alive connections on the stop signal, or give more time: "
-            "terminationGracePeriodSeconds above $grace.",
+            "grace": "Close idle keep-alive connections on the stop signal. If requests were still in progress, give "
+            "more time: terminationGracePeriodSeconds above $grace.",
         },
     ),
     "outOfMemory": Cause(
@@ -309,6 +334,9 @@ CONTAINERS: Mapping[str, Cause] = {
         fixes={
             "": "resources: {limits: {memory: more than $limit}}, or a program that uses less. How much it needs is "
             "not known, because it was killed at the limit.",
+            "files": "See what took it. Other processes: resources: {limits: {memory: more than $limit}}, or fewer of "
+            "them. Files: those of an emptyDir with medium: Memory count against the limit. lastcall keeps every other "
+            "file of a container in memory, too, which a node with disks does not.",
         },
     ),
     "childOutOfMemory": Cause(
@@ -321,6 +349,9 @@ CONTAINERS: Mapping[str, Cause] = {
         fixes={
             "": "resources: {limits: {memory: more than $limit}}, or a program that uses less. How much it needs is "
             "not known, because it was killed at the limit.",
+            "files": "See what took it. Other processes: resources: {limits: {memory: more than $limit}}, or fewer of "
+            "them. Files: those of an emptyDir with medium: Memory count against the limit. lastcall keeps every other "
+            "file of a container in memory, too, which a node with disks does not.",
         },
     ),
     "exitCode137OfItsOwn": Cause(
@@ -426,12 +457,25 @@ CONTAINERS: Mapping[str, Cause] = {
             "it when the containers have ended.",
         },
     ),
+    "jobCountsAsDone": Cause(
+        title="A container of a Job exits with 0 on its stop signal: the Job counts its work as done.",
+        remedy="Exit with another code, such as 143, if work is left.",
+        texts={
+            "": "$container exited with 0 on $signal: if something else than the Job ends this Pod (a drain, an "
+            "eviction), the Job counts the work as done and does not do it again.",
+        },
+        fixes={
+            "": "If work is left on $signal, exit with another code (143 is usual): the Job then starts another Pod.",
+        },
+    ),
     "exitCodeNotZero": Cause(
         title="The container ended on its stop signal with another exit code than 0 (143 is SIGTERM): no kill, but the "
         "Pod counts as Failed.",
         remedy="Handle the stop signal and exit with 0. 143 alone is not an error: nothing was killed.",
         texts={
             "": "$container ended with $how on $signal: the Pod counts as Failed, although nothing was killed.",
+            "reported": "$container ended with $how on $signal, so the Pod counts as Failed. Before that it printed: "
+            "$line",
             "bySignal": "$container ended with $how, as a program without a handler of its own does: nothing was "
             "killed, and this is not a crash.",
             "either": "$container ended with exit code $code on $signal: the signal ended it, or it handled the "
@@ -441,6 +485,7 @@ CONTAINERS: Mapping[str, Cause] = {
         },
         fixes={
             "": "Handle $signal and exit with 0 when the work is done; do not take this code for a crash.",
+            "reported": "See what it reports: its exit code may be right, and 0 would hide it.",
         },
     ),
 }

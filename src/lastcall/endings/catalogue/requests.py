@@ -31,6 +31,9 @@ REQUESTS: Mapping[str, Cause] = {
             "left": "PID 1 of $container exited on its stop signal while $names still ran, and with PID 1 the kernel "
             'kills everything in its container. Let PID 1 wait for its program (in a shell: `trap \'kill "$$pid"; wait '
             '"$$pid"\' TERM`), or begin the program with `exec`, so that it is PID 1.',
+            "shell": "PID 1 of $container is a shell with a trap, and the container ends when the shell does: let it "
+            'wait for the end of its program (`trap \'kill "$$pid"; wait "$$pid"\' TERM`), or begin the program with '
+            "`exec`. If it waits already, let the program answer what is in flight before it exits.",
             "http2": "No change of the manifest prevents that on an HTTP/2 connection: let the application "
             "send GOAWAY on SIGTERM (first with the highest stream id, a moment later with the last one that it "
             "took), answer the streams that it took, and close then.",
@@ -211,6 +214,8 @@ REQUESTS: Mapping[str, Cause] = {
         fixes={
             "": "The application answered with errors: see its log.",
             "ending": "The application answered with errors while it ended: see the log of $pods.",
+            "draining": "The application answers $status from its stop signal on, while new requests still come: let "
+            "it serve until it exits, and only the path of its readinessProbe fail.",
             "serving": "The application answered with errors, in Pods that nothing had ended: see the log of $pods.",
             "proxy": "The Pod's proxy answered them, because the application behind it had stopped listening. A "
             "preStop "

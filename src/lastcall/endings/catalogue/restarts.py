@@ -11,10 +11,21 @@ RESTARTS: Mapping[str, Cause] = {
         texts={
             "": "$container crashed$times$after ($end): nothing had told it to stop. $output",
             "output": "The last line that it printed: $line",
+            "first": "The first of them had ended with another line: $line",
             "silent": "It printed nothing.",
         },
         fixes={
-            "": "See what it printed, and give it the configuration that is missing.",
+            "": "See what it printed: nothing else shows why it ended.",
+            "left": "If $file is left from the run before: remove it at the program's start, or keep it out of the "
+            "Pod's volumes, which outlive a container. A process number in it says nothing: each container has its own "
+            "PID 1.",
+            "leftUnknown": "If a PID or lock file is left from the run before: remove it at the program's start, or "
+            "keep it out of the Pod's volumes, which outlive a container. A process number in it says nothing: each "
+            "container has its own PID 1.",
+            "home": "Set HOME in env to a directory that its user may write to, such as that of an emptyDir: a user "
+            "without a home directory in the image has HOME=/.",
+            "subPath": "subPath $key is no file of $kind $source, and the kubelet makes a directory of what is not "
+            "there: mount a key that it has at $path.",
             "notFound": "A shell exits with 127 if a command is not in the image: correct the command, or the image.",
             "notExecutable": "A shell exits with 126 if it may not execute a file: make the file executable.",
             "signal": "The program failed in its own code (or a library): a core dump or its log says where.",
@@ -80,9 +91,12 @@ RESTARTS: Mapping[str, Cause] = {
             "otherPortState": ": it listened on port $others",
             "statusState": ": it listened, and answered with an error",
             "lateState": ": it did not answer in time",
+            "nodeState": ": it asks $host, which is the node",
         },
         fixes={
             "": "Correct the livenessProbe, or what the container answers it.",
+            "node": "Leave host out of the livenessProbe: the kubelet asks from the node, where $host is the node "
+            "itself. Without host it asks the Pod.",
             "notYet": "A startupProbe with the same check, failureThreshold * periodSeconds at least $seconds s "
             "($took were not enough; it ends with its first success): the livenessProbe waits for it.",
             "never": "If it starts slowly, a startupProbe with the same check, failureThreshold * periodSeconds at "
@@ -111,9 +125,12 @@ RESTARTS: Mapping[str, Cause] = {
             "otherPortState": ": it listened on port $others",
             "statusState": ": it listened, and answered with an error",
             "lateState": ": it did not answer in time",
+            "nodeState": ": it asks $host, which is the node",
         },
         fixes={
             "": "startupProbe: a larger failureThreshold, or correct the probe: it has never succeeded.",
+            "node": "Leave host out of the startupProbe: the kubelet asks from the node, where $host is the node "
+            "itself. Without host it asks the Pod.",
             "notYet": "startupProbe: failureThreshold * periodSeconds at least $seconds s ($took were not enough; it "
             "ends with its first success).",
             "never": "startupProbe: failureThreshold * periodSeconds at least $seconds s ($took were not enough), or "
@@ -151,15 +168,21 @@ RESTARTS: Mapping[str, Cause] = {
     ),
     "postStartRuns": Cause(
         title="A postStart hook does not end: its container is not Running before, and a deletion waits for it.",
-        remedy="Give the hook a time limit.",
+        remedy="Let the hook not wait for what comes only after it, and give it a time limit.",
         texts={
             "": "The postStart hook of $container has run for $seconds s ($detail): the container counts as Running "
             "only when the hook has ended.",
             "delete": "The DELETE waits for the postStart hook of $container, which has run for $seconds s ($detail): "
             "the kubelet stops the container only when the hook has ended.",
+            "later": "It names port $port, which is that of $other: the kubelet starts $other only when this hook has "
+            "ended.",
         },
         fixes={
-            "": "Give the postStart hook a time limit (exec: timeout 30 COMMAND). To free this Pod now, end the hook's "
+            "": "See what the hook waits for. What comes only after its end never comes in it: the containers below "
+            "$container in the list, and an address of this Pod behind a Service, which needs the Pod to be Ready. "
+            "Give it a time limit, too (timeout 30 COMMAND): a hook that fails ends its container.",
+            "later": "Put $other before $container in the list, or under initContainers with restartPolicy: Always.",
+            "delete": "Give the postStart hook a time limit (timeout 30 COMMAND). To free this Pod now, end the hook's "
             "process, or give it what it waits for.",
         },
     ),

@@ -218,6 +218,8 @@ WAITING: Mapping[str, Cause] = {
             "": "correct the probe, or what the container answers it",
             "tooEarly": "nothing listened on the probe's port: correct the port, or give the program more time to "
             "start (startupProbe: failureThreshold times periodSeconds)",
+            "node": "leave host out of the probe: the kubelet asks from the node, where $host is the node itself (but "
+            "for hostNetwork); without host it asks the Pod",
             "refused": "nothing listened on the probe's port: correct the port, or see whether the program has started",
             "status": "the program answered the probe with $status: correct the probe's path, or what the program "
             "answers",
@@ -227,7 +229,7 @@ WAITING: Mapping[str, Cause] = {
             "timeout": "the program did not answer the probe within timeoutSeconds: raise it, or see what the "
             "program waits for",
         },
-        lint=("probePortUnresolved", "probeCommandMissing"),
+        lint=("probePortUnresolved", "probeCommandMissing", "asksNode"),
     ),
     "volumeNotMounted": Cause(
         title="A volume cannot be mounted: what it is made of does not exist.",

@@ -18,6 +18,11 @@ _FORWARDERS: dict[str, Forwards] = {
 to its process group (tini's README, "Process group killing"; dumb-init's, "Session behavior")."""
 
 
+def is_shell_program(exe: str) -> bool:
+    """Return whether a file is a shell; busybox may be anything."""
+    return posixpath.basename(exe) in _SHELLS
+
+
 def is_shell(c: ContainerEnding) -> bool:
     """busybox is a shell when it was called as one. A shell that was given one command may have become it (exec)."""
     if c.process.command:

@@ -5,7 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from lastcall.endings.story import ContainerFacts, DeclaredPort, DeclaredProbe, MountedFiles, PodFacts
-from lastcall.kube.api import Object, containers_of, name_of, namespace_of, pre_stop_of, restart_rules_of, uid_of
+from lastcall.kube.api import (
+    Object,
+    asks_node,
+    containers_of,
+    name_of,
+    namespace_of,
+    pre_stop_of,
+    restart_rules_of,
+    uid_of,
+)
 from lastcall.records import kinds
 from lastcall.records.definitions.parts import ContainerKind
 from lastcall.records.record import Record
@@ -21,7 +30,9 @@ def pod_facts(pod: Object) -> PodFacts:
     }
     volumes = {str(each.get("name")): each for each in spec.get("volumes") or ()}
     containers = [
-        _container_facts(container, kind, terminated.get(container.get("name"), {}), volumes)
+        _container_facts(
+            container, kind, terminated.get(container.get("name"), {}), volumes, asks_node(spec, container)
+        )
         for kind, container in containers_of(spec)
     ]
     return PodFacts(
@@ -35,7 +46,11 @@ def pod_facts(pod: Object) -> PodFacts:
 
 
 def _container_facts(
-    container: Object, kind: ContainerKind, terminated: Object, volumes: Mapping[str, Object]
+    container: Object,
+    kind: ContainerKind,
+    terminated: Object,
+    volumes: Mapping[str, Object],
+    at_node: tuple[tuple[str, str, str], ...],
 ) -> ContainerFacts:
     return ContainerFacts(
         name=container.get("name") or "",
@@ -48,6 +63,7 @@ def _container_facts(
         ports=tuple(each["containerPort"] for each in container.get("ports") or ()),
         declared_ports=tuple(_declared_port(each) for each in container.get("ports") or ()),
         probes=tuple(_declared_probes(container)),
+        asks_node=at_node,
         files=tuple(_mounted_files(container, volumes)),
         restart_rules=restart_rules_of(container),
     )

@@ -2,8 +2,11 @@
 
 # check: pure
 
+import re
+
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.never_started import why_never_started
+from lastcall.endings.findings.changes import container_change
 from lastcall.endings.findings.observed import (
     BEFORE_DELETE,
     BEFORE_SIGNAL,
@@ -19,7 +22,7 @@ from lastcall.endings.findings.observed import (
 from lastcall.endings.findings.restarts import is_over
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row, every
-from lastcall.endings.findings.words import exit_code
+from lastcall.endings.findings.words import exit_code, listed
 from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.story import Change, ContainerEnding, Finding
 from lastcall.endings.verdict import is_deleted, lives_on
@@ -70,8 +73,58 @@ def _by_itself(s: RunSubject) -> Finding:
     return Finding("endedByItself", "info", text, c.name)
 
 
+_ANSWER_LATE_SECONDS = 0.1
+"""The kubelet may read the answer to its hook a moment after the program has ended."""
+_BY_HOOK_SECONDS = 1.0
+"""What ends so soon after its hook has succeeded may well have ended because of it."""
+
+
+def _needed(s: RunSubject) -> list[str]:
+    """Return the containers that still ran when a native sidecar ended."""
+    at = s.run.exit.at
+    others = [c for c in s.ending.containers if c.kind == "container" and c.started]
+    return [c.name for c in others if at is not None and (c.exit.at is None or c.exit.at > at)]
+
+
+def _sidecar_by_hook(s: RunSubject) -> bool:
+    c, hook = s.run, s.run.hook
+    if c.kind != "sidecar" or hook is None or hook.handler == "sleep" or c.exit.at is None or c.exit.before_delete:
+        return False
+    ended = hook.finished_at if hook.outcome == "succeeded" else c.exit.at if hook.outcome == "interrupted" else None
+    return ended is not None and -_ANSWER_LATE_SECONDS <= c.exit.at - ended < _BY_HOOK_SECONDS and bool(_needed(s))
+
+
+_BY_ITS_HOOK: Fact[RunSubject] = Fact(
+    "when its hook ended", _sidecar_by_hook, (kinds.PRE_STOP_STARTED, kinds.PRE_STOP_FINISHED, kinds.PROCESS_EXITED)
+)
+
+
+def _by_its_hook(s: RunSubject) -> Finding:
+    """All preStop hooks run at once; the order of native sidecars is that of the stop signal (kuberuntime_container.go,
+    termination_order.go)."""
+    c = s.run
+    text = said("sidecarHookEndsIt", container=c.name, at=_s(c.exit.at), names=listed(_needed(s)))
+    advice = fix("sidecarHookEndsIt", container=c.name, signal=c.stop.signal)
+    patch = container_change(c.name, c.kind, lifecycle={"preStop": None})
+    return Finding("sidecarHookEndsIt", "warning", text, c.name, advice, change=patch)
+
+
 def _exit(c: ContainerEnding) -> str:
     return tell("killed by $signal", signal=c.exit.signal) if c.exit.signal else exit_code(c)
+
+
+_MOST_LINES = 100
+_NONE_LOST = re.compile(r"(?i)\b(?:0|no|none|without)\b")
+"""`0 events lost` reports nothing."""
+_COMPLAINT = re.compile(r"(?i)\b(?:error|cannot|can't|could not|unable|fail(?:ed|ure)?|lost|refused|exception)\b")
+
+
+def _complaint(s: RunSubject) -> str:
+    """Return the last line after the stop signal that says that something failed; "" for none."""
+    since = s.run.stop.signal_at or 0.0
+    those = [line.text.strip() for line in s.ending.output if line.container == s.run.name and line.at >= since]
+    found = (line[:200] for line in reversed(those[-_MOST_LINES:]) if _COMPLAINT.search(line))
+    return next((line for line in found if not _NONE_LOST.search(line)), "")
 
 
 def _code(s: RunSubject) -> Finding:
@@ -80,11 +133,35 @@ def _code(s: RunSubject) -> Finding:
     of_job = by is not None and by.owner_kind == "Job"
     by_signal = "either" if c.exit.from_status else "bySignal"
     variant = by_signal if c.exit.signal == c.stop.signal else "job" if of_job else ""
+    if not variant and c.process.disposition == "handled" and (line := _complaint(s)):
+        text = said("exitCodeNotZero", "reported", container=c.name, how=how, signal=c.stop.signal, line=line)
+        return Finding("exitCodeNotZero", "warning", text, c.name, fix("exitCodeNotZero", "reported"))
     text = said("exitCodeNotZero", variant, container=c.name, how=how, code=c.exit.code, signal=c.stop.signal)
     if variant:
         return Finding("exitCodeNotZero", "info", text, c.name)
     advice = fix("exitCodeNotZero", signal=c.stop.signal)
     return Finding("exitCodeNotZero", "warning", text, c.name, advice, change=Change(program="exitZero"))
+
+
+_ZERO = of_run("its exit code", once_ended(lambda c: c.exit.code == 0), kinds.PROCESS_EXITED)
+_OF_JOB: Fact[RunSubject] = Fact(
+    "who owns its Pod",
+    lambda s: s.ending.decided_by is not None and s.ending.decided_by.owner_kind == "Job",
+    (kinds.DELETION_DECIDED,),
+)
+_WORK_WAS_DONE: Fact[RunSubject] = Fact(
+    "which containers had ended before",
+    lambda s: any(c.exit.before_delete and c.kind == "container" for c in s.ending.containers if c.name != s.run.name),
+    (kinds.PROCESS_EXITED,),
+)
+
+
+def _counts_as_done(s: RunSubject) -> Finding:
+    """A Job counts a Pod of phase Succeeded as a completion, whatever ended it (job_controller.go:syncJob)."""
+    c = s.run
+    text = said("jobCountsAsDone", container=c.name, signal=c.stop.signal)
+    advice = fix("jobCountsAsDone", signal=c.stop.signal)
+    return Finding("jobCountsAsDone", "info", text, c.name, advice)
 
 
 ROWS = (
@@ -93,10 +170,17 @@ ROWS = (
         "endedByItself",
         (ENDED, NOT_KILLED, BEFORE_SIGNAL),
         _by_itself,
-        refuted_by=(_EXPLAINED_AS_RESTART, _NOT_DELETED),
+        refuted_by=(_EXPLAINED_AS_RESTART, _NOT_DELETED, _BY_ITS_HOOK),
     ),
+    Row("sidecarHookEndsIt", (ENDED, NOT_KILLED, BEFORE_SIGNAL, _BY_ITS_HOOK), _by_its_hook),
 )
 CODE_ROWS = (
+    Row(
+        "jobCountsAsDone",
+        (SIGNALLED, NOT_KILLED, _ZERO, _OWN_CONTAINER, _OF_JOB),
+        _counts_as_done,
+        refuted_by=(BEFORE_DELETE, _WORK_WAS_DONE, _DROPPED_SIGNAL),
+    ),
     Row(
         "exitCodeNotZero",
         (SIGNALLED, FAILED_CODE, NOT_KILLED, _OWN_CONTAINER),

@@ -41,6 +41,20 @@ def hidden_file(pod: PodFacts, container: str, lines: Iterable[str]) -> tuple[Mo
     return None
 
 
+def no_file(pod: PodFacts, container: str, lines: Iterable[str]) -> MountedFiles | None:
+    """Return the mount of a subPath that is a directory although the container reads it as a file; None for any other.
+
+    The kubelet makes a directory of a subPath that its volume does not have (kubelet_pods.go:makeMounts).
+    """
+    facts = container_of(pod, container)
+    said = [line for line in lines if _UNLIKE.search(line)]
+    for mount in facts.files if facts else ():
+        named = re.compile(rf"(?<![\w/.-]){re.escape(mount.path)}(?![\w/-]|\.\w)")
+        if mount.sub_path and any(named.search(line) for line in said):
+            return mount
+    return None
+
+
 def _file_meant(mount: MountedFiles) -> str:
     """Return the file of the name of the path, or the only one that the volume picks."""
     name, paths = posixpath.basename(mount.path), [path for _, path in mount.items]

@@ -14,6 +14,7 @@ from lastcall.endings.findings.observed import (
     HOOK_SKIPPED,
     of_run,
 )
+from lastcall.endings.findings.probes import asked_node, without_host
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Row
 from lastcall.endings.findings.words import seconds as _s
@@ -32,6 +33,8 @@ _ENDS_ITS_CONTAINER = re.compile(
     r"(?<![\w.-])(?:kill(?: +-{1,2}(?![0l]\b)[\w=]+(?: +[A-Z]\w+)?)? +(?:-- +)?1(?![\w.])|nginx +-s +(?:quit|stop)\b)"
 )
 """What a hook says to PID 1 of its container: `kill -TERM 1`, `nginx -s quit`."""
+_LOOP = re.compile(r"(?:\A|[\s;&\"'])(?:while|until)\s.*?[;\s]do\b", re.S)
+"""A loop that ends when something has happened, with no limit that its words show."""
 _SLEEP = re.compile(r"(?:\A|[ /;&])sleep +(?P<seconds>\d+)")
 
 
@@ -90,6 +93,8 @@ def _failed(s: RunSubject) -> Finding:
 
 def _failed_remedy(c: ContainerEnding, hook: PreStop, ending: Ending) -> Remedy:
     """Return what to do by how the hook failed, and what it was to do."""
+    if (node := asked_node(ending.pod, c.name, "lifecycle.preStop")) is not None:
+        return Remedy(fix("hookFailed", "node", host=node[2]), without_host(c, node))
     command = _command(c, ending)
     missing = hook.exit_code == NOT_FOUND or "executable file not found" in hook_failure(hook.detail)
     missing = missing or "no such file or directory" in hook_failure(hook.detail)
@@ -135,6 +140,8 @@ def _longer_grace(c: ContainerEnding, ending: Ending) -> Remedy:
     grace = ending.grace_seconds
     if grace is None:
         return NOTHING
+    if _LOOP.search(_command(c, ending)):
+        return in_program(fix("hookOutlived", "loop", signal=c.stop.signal), "fixHook")
     slept = _SLEEP.search(_command(c, ending))
     wanted = max(2 * grace, int(slept["seconds"]) + _SPARE_SECONDS if slept else 0)
     return in_pod(fix("hookOutlived", grace=grace), terminationGracePeriodSeconds=wanted)

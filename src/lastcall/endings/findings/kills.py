@@ -17,6 +17,7 @@ from lastcall.endings.findings.observed import (
     OUT_OF_MEMORY,
     of_run,
     once_ended,
+    open_connections,
 )
 from lastcall.endings.findings.restarts import times_and_when
 from lastcall.endings.findings.sockets import waiting_for_a_stuck_program
@@ -77,13 +78,25 @@ def _time_remedy(c: ContainerEnding, ending: Ending) -> Remedy:
         return NOTHING  # childIgnoresSignal says it
     if left is not None and left.processes and all(each.after_signal for each in left.processes):
         return NOTHING  # reloadsOnSignal says it: no time is long enough
+    if c.stop.floor:
+        return NOTHING  # hookOutlived says it
+    if c.hook and c.hook.outcome == "failed":
+        return Remedy(fix("killed", "hookFailed"), Change(program="fixHook"))
     if waiting := waiting_for_a_stuck_program(c):
         return Remedy(fix("killed", "stuck", connections=_connections(waiting), signal=c.stop.signal))
     if ending.grace_seconds is None:
         return NOTHING
     variant = "hookTookTime" if c.hook and c.stop.deducted else ""
+    if open_connections(c) and not _listened_to_the_end(c):
+        variant = "connections"
     wanted = max(DEFAULT_GRACE_SECONDS, 2 * ending.grace_seconds)
-    return in_pod(fix("killed", variant, grace=ending.grace_seconds), terminationGracePeriodSeconds=wanted)
+    facts = {"grace": ending.grace_seconds, **({"signal": c.stop.signal} if variant == "connections" else {})}
+    return in_pod(fix("killed", variant, **facts), terminationGracePeriodSeconds=wanted)
+
+
+def _listened_to_the_end(c: ContainerEnding) -> bool:
+    end = c.seen.sockets.at_exit if c.seen.sockets else None
+    return end is not None and bool(end.listeners)
 
 
 def _for_another_reason(s: RunSubject) -> Finding:
@@ -127,7 +140,7 @@ def _whose_memory(c: ContainerEnding) -> str:
 def _more_memory(c: ContainerEnding, id_: str) -> Remedy:
     if not c.seen.memory_limit or not c.seen.limit_reached:
         return NOTHING
-    advice = fix(id_, limit=_bytes(c.seen.memory_limit))
+    advice = fix(id_, "files" if _others_used_it(c) else "", limit=_bytes(c.seen.memory_limit))
     larger = container_change(c.name, c.kind, resources={"limits": {"memory": str(2 * c.seen.memory_limit)}})
     return Remedy(advice, replace(larger, program="useLessMemory"))
 

@@ -11,7 +11,7 @@ from lastcall.endings.findings.not_executed import is_not_executable
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.story import Change, ContainerEnding, Entry, Finding
+from lastcall.endings.story import Change, ContainerEnding, ContainerFacts, Entry, Finding
 from lastcall.endings.verdict import is_ongoing
 from lastcall.records import kinds
 from lastcall.records.hook_text import hook_failure
@@ -157,8 +157,39 @@ def _post_start_runs(s: RunSubject) -> Finding:
     assert hook is not None
     facts = {"container": s.run.name, "detail": hook.detail, "seconds": f"{s.ending.until - hook.started_at:.0f}"}
     text = said("postStartRuns", "delete" if s.ending.zero_kind else "", **facts)
+    later = _starts_later(s, hook)
+    if later is not None:
+        text = joined([text, said("postStartRuns", "later", other=later[0], port=later[1])])
     change = Change(program="fixPostStart")
-    return Finding("postStartRuns", "warning", text, s.run.name, fix("postStartRuns"), change=change)
+    if s.ending.zero_kind:
+        advice = fix("postStartRuns", "delete")
+    elif later is not None:
+        advice = fix("postStartRuns", "later", other=later[0], container=s.run.name)
+    else:
+        advice = fix("postStartRuns", container=s.run.name)
+    return Finding("postStartRuns", "warning", text, s.run.name, advice, change=change)
+
+
+def _starts_later(s: RunSubject, hook: PostStart) -> tuple[str, int] | None:
+    """Return the container below in the list whose port the hook's command names, and the port; None for none.
+
+    The kubelet starts containers in their order, and waits for each postStart hook
+    (kuberuntime_manager.go:SyncPod, kuberuntime_container.go:startContainer).
+    """
+    names = [each.name for each in s.ending.pod.containers]
+    if s.run.name not in names:
+        return None
+    own = names.index(s.run.name)
+    theirs = set(_ports_of(s.ending.pod.containers[own]))
+    for each in s.ending.pod.containers[own + 1 :]:
+        for port in sorted(set(_ports_of(each)) - theirs):
+            if each.kind == s.run.kind and re.search(rf"[: ]{port}\b", hook.detail):
+                return each.name, port
+    return None
+
+
+def _ports_of(container: ContainerFacts) -> list[int]:
+    return [*container.ports, *(each.port for each in container.probes if isinstance(each.port, int))]
 
 
 def _post_start_held(s: RunSubject) -> Finding:

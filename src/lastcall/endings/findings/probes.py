@@ -12,7 +12,7 @@ from lastcall.endings.findings.changes import container_change
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import listed
-from lastcall.endings.story import Change, ContainerEnding, ContainerFacts, Ending, Finding
+from lastcall.endings.story import Change, ContainerEnding, ContainerFacts, Ending, Finding, PodFacts
 from lastcall.records import kinds
 
 _REFUSED = "connection refused"
@@ -55,6 +55,21 @@ def _on_port(facts: ContainerFacts, port: int, meant: int) -> dict[str, Any]:
     return fields
 
 
+def asked_node(pod: PodFacts, container: str, field: str) -> tuple[str, str, str] | None:
+    """Return (field, handler, host) of a probe or hook that asks the node in place of the Pod; None for any other."""
+    facts = next((each for each in pod.containers if each.name == container), None)
+    return next((each for each in facts.asks_node if each[0] == field), None) if facts else None
+
+
+def without_host(run: ContainerEnding, asked: tuple[str, str, str]) -> Change:
+    """Return the change of a probe or hook that lets it ask the Pod."""
+    field, handler, _ = asked
+    fields: dict[str, Any] = {handler: {"host": None}}
+    for name in reversed(field.split(".")):
+        fields = {name: fields}
+    return container_change(run.name, run.kind, **fields)
+
+
 # -- the rows --------------------------------------------------------------------------------------------------------
 
 
@@ -72,6 +87,8 @@ def _refused(s: RunSubject) -> Refused | None:
     port = int(facts["port"])
     open_ = [(str(each["address"]), int(each["port"])) for each in listeners]
     reachable = sorted({number for address, number in open_ if not _is_loopback(address)})
+    if asked_node(s.ending.pod, s.run.name, "readinessProbe"):
+        return None
     return Refused(port, tuple(reachable), tuple(address for address, number in open_ if number == port))
 
 

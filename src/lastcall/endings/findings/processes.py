@@ -25,6 +25,7 @@ from lastcall.endings.findings.observed import (
     TRAP_ENDS_SHELL,
     ZOMBIES,
     killed_children,
+    of_run,
 )
 from lastcall.endings.findings.signals import TRAP_WAITS, WHY_NOT_ENDED
 from lastcall.endings.findings.subjects import RunSubject
@@ -44,6 +45,18 @@ _TRAP_LEAVES_CHILDREN: Fact[RunSubject] = Fact(
     every(SHELL, TRAP_ENDS_SHELL, NOT_LEFT_AT_KILL),
     (kinds.PROCESS_STARTED, kinds.PROCESS_SIGNAL_STATE),
 )
+_MAY_HAVE_TRAP = of_run(
+    LEFT_AT_KILL.name,
+    lambda c: not (script := script_of(c.process.argv)) or "trap" in script,
+    kinds.PROCESS_STARTED,
+)
+_AT_KILL = every(SHELL, TRAP_ENDS_SHELL, LEFT_AT_KILL, _MAY_HAVE_TRAP)
+_TRAP_AT_KILL: Fact[RunSubject] = Fact(
+    LEFT_AT_KILL.name,
+    lambda s: False if TRAP_WAITS.holds(s) else _AT_KILL(s),
+    (*TRAP_ENDS_SHELL.kinds, *LEFT_AT_KILL.kinds, *HANDLED.kinds),
+)
+"""A shell with a trap that would end it, or pass the signal on, still ran at SIGKILL: it may well have passed it on."""
 
 
 def _left(s: RunSubject) -> ProcessesLeft:
@@ -95,6 +108,21 @@ def _shell(s: RunSubject) -> Finding:
     text = said("shellKeepsSignal", **_all(s))
     remedy = _shell_remedy(s.run, _left(s))
     return Finding("shellKeepsSignal", severity, text, s.run.name, remedy.advice, change=remedy.change)
+
+
+def _trap_at_kill(s: RunSubject) -> Finding:
+    c, facts = s.run, _all(s)
+    older = [each for each in _left(s).processes if not each.after_signal]
+    text = said("shellKeepsSignal", "trap", **facts)
+    deaf = next((each for each in older if each.deaf), None)
+    untold = next((each for each in older if each.disposition == "default"), None)
+    if deaf is not None:
+        advice = fix("childIgnoresSignal", deaf.disposition, signal=c.stop.signal, name=deaf.name)
+    elif untold is not None:
+        advice = fix("shellKeepsSignal", "trapOther", signal=c.stop.signal, name=untold.name)
+    else:
+        advice = fix("shellKeepsSignal", "trap", signal=c.stop.signal)
+    return Finding("shellKeepsSignal", "problem", text, c.name, advice, change=PASS_ON)
 
 
 def _children(s: RunSubject) -> Finding:
@@ -151,7 +179,15 @@ ROWS = (
         "shellKeepsSignal",
         (SIGNALLED, SHELL, OLDER_PROCESSES),
         _shell,
-        refuted_by=(FORWARDS, _TRAP_LEAVES_CHILDREN, TRAP_WAITS),
+        refuted_by=(FORWARDS, _TRAP_LEAVES_CHILDREN, TRAP_WAITS, _TRAP_AT_KILL),
+        answers=WHY_NOT_ENDED,
+    ),
+    Row(
+        "shellKeepsSignal",
+        (SIGNALLED, OLDER_PROCESSES, _TRAP_AT_KILL),
+        _trap_at_kill,
+        refuted_by=(FORWARDS,),
+        variant="trap",
         answers=WHY_NOT_ENDED,
     ),
     Row(

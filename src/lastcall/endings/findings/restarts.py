@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings.changes import container_change
-from lastcall.endings.findings.files import hidden_file, key_of
+from lastcall.endings.findings.files import hidden_file, key_of, no_file
 from lastcall.endings.findings.neighbours import needs_neighbour
 from lastcall.endings.findings.not_executed import NotExecuted, is_not_executable, not_executed
 from lastcall.endings.findings.post_start import KINDS as HOOK_KINDS
 from lastcall.endings.findings.post_start import because, hook_of, more, remedy
-from lastcall.endings.findings.probes import other_port
+from lastcall.endings.findings.probes import asked_node, other_port, without_host
 from lastcall.endings.findings.subjects import ContainerSubject
 from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import after_start, exit_code
@@ -119,7 +119,10 @@ def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str) -
     took = _s(c.had_seconds) if c.had_seconds is not None else ""
     variant, advice = "", fix(id_)
     wanted = max(LEAST_STARTUP_SECONDS, math.ceil(2 * (c.had_seconds or 0.0)))
-    if refused and others and int(refused[1]) not in others:
+    node = asked_node(ending.pod, c.name, "startupProbe" if startup else "livenessProbe")
+    if node is not None and never:
+        variant, advice = "node", fix(id_, "node", host=node[2])
+    elif refused and others and int(refused[1]) not in others:
         variant = "otherPort"
         advice = fix(id_, "otherPort", port=refused[1], others=_and(list(map(str, others))))
     elif refused:
@@ -133,18 +136,21 @@ def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str) -
         advice = fix(id_, "lateNever" if never and not startup else "late", seconds=wanted, took=took)
     elif never:
         advice = fix(id_, "never", seconds=wanted, took=took)
+    state = {"host": node[2]} if variant == "node" and node else {"others": _and(list(map(str, others)))}
     text = said(
         id_,
         container=c.name,
         did=did,
         times=_times(times),
         after=after_start(c.had_seconds) if c.had_seconds is not None else "",
-        state=said(id_, f"{variant}State", others=_and(list(map(str, others)))) if variant else "",
+        state=said(id_, f"{variant}State", **state) if variant else "",
         output=f" ({output.splitlines()[-1].strip()[:200]})" if output else "",
         end=_end(c),
     )
     change = None
-    if variant == "late" and not startup and not never:  # slow for a while
+    if variant == "node" and node is not None:
+        change = without_host(c, node)
+    elif variant == "late" and not startup and not never:  # slow for a while
         change = container_change(c.name, c.kind, livenessProbe=_PATIENT)
     elif variant == "otherPort" and refused:
         change = other_port(ending, c, int(refused[1]), others)
@@ -169,6 +175,8 @@ def _crashed(s: ContainerSubject) -> Finding:
         end=_end(c),
         output=_output(c, lines),
     )
+    if first := _first_words(those):
+        text = joined([text, said("crashed", "first", line=first)], " " if text.endswith(".") else ". ")
     if succeeded:
         return Finding(id_, "info", text, c.name)
     if (remedy := needs_neighbour(s.ending.pod, c)) is not None:
@@ -181,6 +189,9 @@ def _crashed(s: ContainerSubject) -> Finding:
         found = ((variant, re.search(words, lines[-1], re.I)) for words, variant in _LAST_WORDS) if lines else ()
         known = next(((variant, match) for variant, match in found if match), None)
         advice = fix("crashed", known[0], **known[1].groupdict()) if known else fix(id_, by_code)
+        if sub_path := no_file(s.ending.pod, c.name, c.seen.last_lines):
+            facts = {"path": sub_path.path, "key": sub_path.sub_path, "kind": sub_path.kind, "source": sub_path.source}
+            advice = fix("crashed", "subPath", **facts)
     return Finding(id_, "problem", text, c.name, advice, change=Change(program=what))
 
 
@@ -243,6 +254,10 @@ def _mount_hides_file(s: ContainerSubject) -> Finding:
 
 
 _LAST_WORDS = (
+    (r"already (?:running|locked|in use by).*?(?P<file>/[\w./-]+\.(?:pid|lock))\b", "left"),
+    (r"(?P<file>/[\w./-]*\.(?:pid|lock))\b.*\b(?:exists|is another|held|locked)", "left"),
+    (r"already running \(?\s*(?:with |as )?pid", "leftUnknown"),
+    (r"permission denied\W+(?P<file>/\.\w[\w./-]*)|(?P<beside>/\.\w[\w-]*): permission denied", "home"),
     ("read-only file system", "readOnly"),
     ("permission denied", "denied"),
     ("address already in use", "inUse"),
@@ -395,6 +410,16 @@ def _output(c: ContainerEnding, lines: Sequence[str]) -> str:
     if lines:
         return said("crashed", "output", line=lines[-1].strip()[:300])
     return "" if c.exit.from_status else said("crashed", "silent")
+
+
+def _first_words(those: Sequence[ContainerEnding]) -> str:
+    """Return the last line of the first of several failures if the newest ended with another one; "" for none.
+
+    Digits do not count: they are times and process numbers.
+    """
+    lines = [next((line.strip() for line in reversed(run.seen.last_lines) if line.strip()), "") for run in those]
+    alike = {re.sub(r"[0-9a-f]*\d[0-9a-f]*", "0", line) for line in (lines[0], lines[-1])}
+    return lines[0][:300] if lines[0] and lines[-1] and len(alike) == 2 else ""
 
 
 def _did(those: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> str:

@@ -114,6 +114,12 @@ _ROWS: Mapping[str, tuple[_Row, ...]] = {
         _Row(" is invalid: ", "podsRefused", "invalid"),
     ),
     "Unhealthy": (
+        _Row(
+            r'probe failed: (?:Get "?https?://|dial tcp )\[?(?P<host>localhost|127\.[\d.]+|::1)\]?:.*'
+            r"connection refused",
+            "probeFailed",
+            "node",
+        ),
         _Row("(Startup|Liveness) probe failed: .*connection refused", "probeFailed", "tooEarly"),
         _Row("connection refused", "probeFailed", "refused"),
         _Row(r"probe failed with statuscode: (?P<status>\d+)", "probeFailed", "status", program="fixProbe"),

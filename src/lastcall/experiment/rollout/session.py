@@ -60,7 +60,8 @@ class RolloutSession(Experiment):
     async def _control(self) -> Judgement | None:
         """Requests before anything is disrupted. None when they have shown enough, else why they never will."""
         container = serving_container(self.owner["spec"]["template"]["spec"], self.target.container_port)
-        control = Control(monotonic(self.clock), self.options.control, asks_the_application(container))
+        probed = asks_the_application(container, self.target.container_port)
+        control = Control(monotonic(self.clock), self.options.control, probed)
         await self.clock.sleep(self.options.control)
         while (decision := control.decide(self.outcomes, at := monotonic(self.clock))) == "wait":
             self.show(at, at - control.began, self.workspace.silence)

@@ -27,6 +27,7 @@ from .patch.apply import strategic_merge_patch as strategic_merge_patch
 from .pods.eviction import eviction as eviction
 from .pods.handlers import handler_detail as handler_detail
 from .pods.handlers import handler_name as handler_name
+from .pods.loopback_hosts import asks_node as asks_node
 from .pods.recorded import container_facts as container_facts
 from .pods.recorded import containers_of as containers_of
 from .pods.recorded import pre_stop_of as pre_stop_of

@@ -80,6 +80,15 @@ ENDINGS: tuple[Rule, ...] = (
         "Use the name of a port of this container, or the number.",
     ),
     Rule(
+        "asksNode",
+        "error",
+        "certain",
+        "A probe or hook asks a loopback address, which is the node's and not the Pod's.",
+        "The kubelet connects from the node: the container restarts, is never Ready, or its hook fails.",
+        f"pkg/kubelet/prober/prober.go:runProbe, {_HOOKS}:runHTTPHandler",
+        "Leave host out: the kubelet then asks the Pod's address.",
+    ),
+    Rule(
         "hookTcpSocket",
         "error",
         "certain",

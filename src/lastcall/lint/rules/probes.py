@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lastcall.kube.api import Object
+from lastcall.kube.api import Object, asks_node
 from lastcall.lint.application import Application, Container, Workload
 from lastcall.lint.rules.programs import missing_program
 from lastcall.lint.subject import Finding, Op, found
@@ -22,6 +22,7 @@ def findings(app: Application) -> Iterator[Finding]:
             for kind in KINDS:
                 if container.spec.get(kind):
                     yield from _one(workload, container, kind)
+            yield from _at_the_node(workload, container)
             yield from _liveness(workload, container)
         yield from _readiness(workload)
 
@@ -34,6 +35,11 @@ def allowed(probe: Object) -> int:
 
 def _handler(probe: Object) -> Object:
     return {kind: probe[kind] for kind in ("exec", "httpGet", "tcpSocket", "grpc") if probe.get(kind)}
+
+
+def _at_pod(handler: Object) -> Object:
+    """Return a handler without a host, which asks the Pod."""
+    return {kind: {key: value for key, value in each.items() if key != "host"} for kind, each in handler.items()}
 
 
 def _one(workload: Workload, container: Container, kind: str) -> Iterator[Finding]:
@@ -78,6 +84,16 @@ def _only_port(container: Container) -> str | int | None:
     return port
 
 
+def _at_the_node(workload: Workload, container: Container) -> Iterator[Finding]:
+    for field, handler, host in asks_node(workload.pod_spec, container.spec):
+        said = (*container.path, *field.split("."), handler, "host")
+        what = f"{field.removeprefix('lifecycle.')}{' hook' if field.startswith('lifecycle') else ''}"
+        text = (
+            f"The {what} of {container.name} asks {host}: the kubelet asks from the node, so that is the node itself."
+        )
+        yield found("asksNode", workload.subject, said, text, patch=[Op("remove", said)], automatic=True)
+
+
 def _liveness(workload: Workload, container: Container) -> Iterator[Finding]:
     startup, liveness = container.spec.get("startupProbe"), container.spec.get("livenessProbe")
     readiness = container.spec.get("readinessProbe")
@@ -114,7 +130,12 @@ def _liveness(workload: Workload, container: Container) -> Iterator[Finding]:
             f"The livenessProbe kills {container.name} when it has not answered {allowed(liveness)} s after its start "
             f"(exit code 137), and there is no startupProbe.{_slow_page(liveness, readiness)}"
         )
-        wanted = {**_handler(liveness), "periodSeconds": 2, "failureThreshold": 30}
+        handler = _handler(liveness)
+        wanted = {
+            **(_at_pod(handler) if asks_node(workload.pod_spec, {"livenessProbe": liveness}) else handler),
+            "periodSeconds": 2,
+            "failureThreshold": 30,
+        }
         patch = [Op("add", (*container.path, "startupProbe"), wanted)]
         fix = "Add a startupProbe with the same check and the time that a slow start takes: 60 s in the patch."
         yield found("livenessKillsStart", workload.subject, path, text, fix=fix, patch=patch)

@@ -12,7 +12,7 @@ from ending_stories import (
     shut_down,
 )
 
-from lastcall.endings.story import Finding
+from lastcall.endings.story import ContainerFacts, Finding, PodFacts
 from lastcall.records import kinds as k
 
 
@@ -111,3 +111,19 @@ def test_a_failed_hook_is_advised_by_how_it_failed(
     tape.exit(0.2, 0)
     finding = found(tape, "hookFailed")
     assert finding is not None and advice in finding.advice
+
+
+def test_a_hook_that_asks_the_node_in_place_of_its_pod_is_advised_to_ask_the_pod(new_tape: Any) -> None:
+    tape = new_tape()
+    asks = (("lifecycle.preStop", "httpGet", "localhost"),)
+    tape.pod = PodFacts(tape.uid, "default", "web", containers=(ContainerFacts("app", asks_node=asks),))
+    tape.started()
+    tape.accepted(10)
+    tape.observed(10)
+    refused = 'Get "http://localhost:8161/drain": dial tcp localhost:8161: connect: connection refused'
+    tape.hook(0.01, 0.05, "failed", handler="httpGet", detail=refused)
+    tape.stop(0.1, 10)
+    tape.exit(0.2, 0)
+    finding = found(tape, "hookFailed")
+    assert finding is not None and "Leave host out of the preStop hook" in finding.advice
+    assert finding.change is not None and finding.change.patch is not None

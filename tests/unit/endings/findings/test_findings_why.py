@@ -34,6 +34,7 @@ from ending_stories import (
     shell_whose_file_runs_one_that_has_children,
     shell_whose_file_runs_two_at_once,
     shell_whose_trap_printed_and_waits,
+    shell_whose_trap_sends_another_signal,
     shell_whose_trap_waits,
     shell_with_child,
     shell_with_jobs,
@@ -51,6 +52,8 @@ from ending_stories import (
     waits_for_known_connections,
     with_zombies,
 )
+
+from lastcall.records import kinds
 
 TABLE = [
     (tini_whose_child_ignores_it, "childIgnoresSignal", "problem",
@@ -73,6 +76,9 @@ TABLE = [
      "sleep (pid 8) still ran, which it had begun before SIGTERM",
      "`PROGRAM & pid=$!; trap 'kill $pid' TERM; wait $pid; wait $pid`"),
     (shell_whose_trap_printed_and_waits, "shellRunsTrapLate", "info", "took 293 ms to react", ""),
+    (shell_whose_trap_sends_another_signal, "shellKeepsSignal", "problem",
+     "that has a trap for SIGTERM: node (pid 9) still ran at SIGKILL",
+     'See whether the trap passes SIGTERM on (`kill "$pid"`)'),
     (shell_with_script, "shellKeepsSignal", "warning", "a trap for SIGTERM, and it ended while node (pid 9) still ran",
      '''trap 'kill "$pid"; wait "$pid"' TERM'''),
     (shell_with_pipeline, "shellKeepsSignal", "problem", "node (pid 9) and tee (pid 8) still ran",
@@ -104,7 +110,7 @@ TABLE = [
      "control group).", ""),
     (others_out_of_memory, "outOfMemory", "problem", "at once, as Kubernetes 1.28 and later request it on cgroup v2. "
     "PID "
-     "1 itself had 12Mi at most", "more than 64Mi"),
+     "1 itself had 12Mi at most", "lastcall keeps every other file of a container in memory"),
     (child_out_of_memory, "childOutOfMemory", "problem", "2 processes of app because memory ran out (limit 64Mi)",
      "more than 64Mi"),
     (child_out_of_memory_then_sigkill, "killed", "problem", "still ran 10 s after SIGTERM", "above 10"),
@@ -207,3 +213,25 @@ def test_a_pod_without_sockets_of_its_own_has_none_in_its_story(new_tape: Any) -
     (container,) = tape.ending().containers
     assert (container.seen.sockets, container.seen.processes_left) == (None, None)
     assert container.seen.first_reaction.what == "exit"
+
+
+@pytest.mark.parametrize(
+    ("disposition", "advice"),
+    [
+        ("default", "Let the trap send SIGTERM to node, which has no handler and ends on it"),
+        ("ignored", "Let node stop ignoring SIGTERM"),
+        ("handled", "how long the program takes to end after that"),
+    ],
+)
+def test_a_shell_with_a_trap_is_never_told_that_it_passes_no_signal_on(
+    new_tape: Any, disposition: str, advice: str
+) -> None:
+    tape = new_tape()
+    shell_whose_trap_sends_another_signal(tape)
+    for record in tape.records:
+        if record.kind == kinds.PROCESSES_LEFT:
+            record.facts["processes"] = [{**each, "disposition": disposition} for each in record.facts["processes"]]
+    (finding,) = [each for each in tape.ending().findings if each.id == "shellKeepsSignal"]
+    assert "does not pass" not in finding.text and "exec" not in finding.advice
+    assert advice in finding.advice
+    assert ("so it never got SIGTERM" in finding.text) == (disposition == "default")
