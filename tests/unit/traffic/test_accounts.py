@@ -550,10 +550,15 @@ def test_the_application_that_ends_before_the_proxy_of_its_pod_is_given_the_hook
         (life(hook=None, term=10.1, unrouted=11.0), errors),  # nobody behind
         (replace(ending, behind={"log": AT(10.7)}), errors),  # it still listened
         (ending, [request(6), replace(errors[1], status=500)]),  # not a gateway's word
-        (life(deleted=None, hook=None, term=None, exited=None, unrouted=None, behind={"log": AT(10.4)}), errors),
     ):
         (advice,) = judged(*outcomes, pod=pod).advice
-        assert advice.patch == {} and "see the log of" in advice.sentence
+        patched = strategic_merge_patch(DEPLOYMENTS, deployment(), advice.patch)["spec"]["template"]["spec"]
+        hooks = {each["name"]: each.get("lifecycle") for each in patched["containers"]}
+        assert hooks == {"app": {"preStop": {"sleep": {"seconds": 2}}}}
+        assert "from its stop signal on" in advice.sentence
+    of_its_own = life(deleted=None, hook=None, term=None, exited=None, unrouted=None, behind={"log": AT(10.4)})
+    (advice,) = judged(*errors, pod=of_its_own).advice
+    assert advice.patch == {} and "see the log of" in advice.sentence
 
 
 def test_a_new_connection_that_a_stalled_client_left_silent_until_the_pods_end_is_nobodys_loss() -> None:
