@@ -554,7 +554,7 @@ def test_the_application_that_ends_before_the_proxy_of_its_pod_is_given_the_hook
         (advice,) = judged(*outcomes, pod=pod).advice
         patched = strategic_merge_patch(DEPLOYMENTS, deployment(), advice.patch)["spec"]["template"]["spec"]
         hooks = {each["name"]: each.get("lifecycle") for each in patched["containers"]}
-        assert hooks == {"app": {"preStop": {"sleep": {"seconds": 2}}}}
+        assert hooks == {"log": None, "app": {"preStop": {"sleep": {"seconds": 2}}}}
         assert "from its stop signal on" in advice.sentence
     of_its_own = life(deleted=None, hook=None, term=None, exited=None, unrouted=None, behind={"log": AT(10.4)})
     (advice,) = judged(*errors, pod=of_its_own).advice
