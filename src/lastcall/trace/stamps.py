@@ -14,7 +14,7 @@ SECOND = 1_000_000_000
 WINDOW_NS = 1800 * SECOND
 """A clock may drift or be set: what is older than one to two of these is not counted any more."""
 SKEW_NOTICED_SECONDS = 2.0
-"""A difference that is reported: who compares times with a cluster's logs has to know of it."""
+"""Report a clock difference from this on: it matters when times are compared with the cluster's logs."""
 
 
 def stamp_ns(text: str) -> int | None:

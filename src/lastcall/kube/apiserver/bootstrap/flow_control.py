@@ -127,7 +127,7 @@ class FlowControl:
             "metadata": {"name": name},
             "status": {"conditions": [condition]},
         }
-        # It takes the condition over from whoever has written it (apf_controller.go:syncOne).
+        # The server becomes the manager of the condition, whichever client wrote it before (apf_controller.go:syncOne).
         await self._consumer.patch(
             FLOWSCHEMAS, name, applied, content_type=APPLY_PATCH, subresource="status", field_manager=CONSUMER
         )

@@ -59,10 +59,10 @@ MAX_ALONE = 120.0
 
 
 def serves_alone(role: str, working_on: "Turn | None", deaths: int) -> float:
-    """Seconds that the next control plane answers requests without controllers and scheduler.
+    """Return for how many seconds the next control plane answers requests without controllers and scheduler.
 
-    For they have been its end, `deaths` times with this object: the user, who is warned, can delete it meanwhile. A
-    request comes from outside, and would come again.
+    One of these ended it `deaths` times while it worked on the same object. In these seconds the user, who is warned,
+    can delete that object. A request does not count: its client would send it again.
     """
     if role != "control-plane" or deaths < AGAIN or not working_on or working_on["component"] == REQUEST:
         return 0.0

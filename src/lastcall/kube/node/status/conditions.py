@@ -177,13 +177,13 @@ def initialized_condition(
 def ready_to_start_containers_condition(
     pod: Pod, pod_status: PodStatus, generation: int = 0, *, says_why: bool = False
 ) -> PodCondition:
-    """PodReadyToStartContainers: no new sandbox is needed. With `says_why` (1.37) it has a reason while it is False.
+    """Return PodReadyToStartContainers: no new sandbox is needed. With `says_why` (1.37) a False one has a reason.
 
     Source: status/generate.go:GeneratePodReadyToStartContainersCondition.
     """
     why = why_sandbox_changed(pod, pod_status)
-    told = {"reason": "PodSandboxNotReady", "message": why} if why and says_why else {}
-    return make_condition("PodReadyToStartContainers", not why, observed_generation=generation, **told)
+    reason = {"reason": "PodSandboxNotReady", "message": why} if why and says_why else {}
+    return make_condition("PodReadyToStartContainers", not why, observed_generation=generation, **reason)
 
 
 def force_unready_when_terminal(status: APIPodStatus, now: str) -> None:

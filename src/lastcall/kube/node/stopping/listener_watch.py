@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FIRST_LOOKS = (0.02, 0.03, 0.05)
 _LOOK_SECONDS, _LATE_LOOK_SECONDS, _LATE_AFTER = 0.1, 1.0, 30.0
 _SECONDS_EACH = 0.02
-"""How many times the number of hooks that run at the moment is the least time between two looks for one."""
+"""The least time between two looks at one container, for each hook that runs at the moment (seconds)."""
 
 
 class ListenerWatch:
@@ -82,7 +82,7 @@ class ListenerWatch:
         self._there &= there
 
     async def _listeners(self) -> set[TCPListener] | None:
-        """None where the runtime does not know."""
+        """Return who listens; None where the runtime does not know."""
         found = None
         with suppress(RuntimeServiceError):
             found = await self._runtime.listeners(self._container_id)
