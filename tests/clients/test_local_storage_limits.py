@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import ordinary_user
 import pytest
@@ -61,8 +62,10 @@ def test_a_pod_that_fills_the_space_of_pods_takes_none_of_the_clusters_own(place
     scratch = {"volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}]}
     filler = pod("filler", container("app", fill, **scratch), grace=0, volumes=[{"name": "scratch", "emptyDir": {}}])
     place.kubectl(kubeconfig, "create", "-f", "-", stdin=json.dumps(filler))
-    space = f"/proc/{place.pids()['init']}/root/lastcall"
-    eventually(lambda: os.statvfs(space).f_bavail == 0, "the space of Pods is full")
+    space = Path(f"/proc/{place.pids()['init']}/root/lastcall")
+    on_disk = (space / "disk").stat().st_dev != space.stat().st_dev
+    if not on_disk:  # where the kernel is the limit
+        eventually(lambda: os.statvfs(space).f_bavail == 0, "the space of Pods is full")
     config_maps = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c-{n}"}} for n in range(20)]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": config_maps})
     place.kubectl(kubeconfig, "create", "-f", "-", stdin=text)
@@ -71,3 +74,5 @@ def test_a_pod_that_fills_the_space_of_pods_takes_none_of_the_clusters_own(place
     eventually(lambda: place.kubectl(kubeconfig, *pod_status) == "Evicted", "the filler is evicted")
     place.kubectl(kubeconfig, "delete", "pod", "filler")
     eventually(lambda: os.statvfs(space).f_bavail > 0, "its space is given back")
+    if on_disk:
+        eventually(lambda: not list((space / "empty-dirs").iterdir()), "what it wrote is gone")

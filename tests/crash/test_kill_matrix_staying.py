@@ -30,7 +30,9 @@ STAGES = ("start", "idle", "preStop", "drain", "teardown")
 def victim(seconds: float) -> dict:
     """Its hook takes half a second, and its drain: `seconds` longer."""
     app, hook = APP.replace("sleep 0.6", f"sleep {0.6 + seconds}"), HOOK.replace("sleep 0.5", f"sleep {0.5 + seconds}")
-    return pod("p", container("app", app, pre_stop=hook, readinessProbe=PROBE), grace=int(6 + 2 * seconds))
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    main = container("app", app, pre_stop=hook, readinessProbe=PROBE, volumeMounts=mounts)
+    return pod("p", main, grace=int(6 + 2 * seconds), volumes=[{"name": "data", "emptyDir": {}}])
 
 
 async def reach(cluster: StayingCluster, stage: str, seconds: float = 0) -> None:

@@ -176,6 +176,7 @@ class StayingCluster:
             *(f"journal {path}" for path in (root / "shim-1/processes").glob("*")),
             *(f"sandbox {path}" for path in (root / "shim-1/sandboxes").glob("*")),
             *(f"volumes {path}" for path in (root / "pods/pods").glob("*")),
+            *(f"volumes on disk {path}" for path in (root / "empty-dirs").glob("*")),
             # Links for log collectors may dangle until the next collection, which comes every minute.
             *(f"log {path}" for path in (root / "log/pods").glob("*")),
         ]

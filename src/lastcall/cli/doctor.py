@@ -1,6 +1,6 @@
 """`lastcall doctor`: what of this machine a cluster needs is there, what is not, and how to change that."""
 
-# check: reaches inside because doctor looks at the control groups that a cluster would get
+# check: reaches inside because doctor looks at the control groups and the directory that a cluster would get
 
 # check: starts processes because it forks one that systemd may move
 
@@ -15,8 +15,13 @@ from lastcall.cli.context_options import context_options
 from lastcall.cli.options import json_text, text_or_json_option
 from lastcall.cli.terminal import show
 from lastcall.contexts import ContextOptions
+from lastcall.kube.cluster.node_capacity import state_bytes
+from lastcall.kube.cluster.options import ClusterOptions
+from lastcall.kube.cluster.scratch.directory import FILES, claim, try_overlay
+from lastcall.kube.cluster.user_ids import claim_blocks
 from lastcall.kube.cri.sandbox.cgroups.place import NOT_MOUNTED, Place, make_place
-from lastcall.world import needs
+from lastcall.kube.node.meminfo import read_meminfo
+from lastcall.world import needs, probes
 from lastcall.world.need import Need
 from lastcall.world.probes import Probe
 
@@ -40,7 +45,7 @@ def doctor(asked: ContextOptions, output: str) -> None:
         from lastcall.cli.leftovers import look_for_leftovers
 
         raise SystemExit(look_for_leftovers(asked, output))
-    found = needs.check(_try_cgroups())
+    found = needs.check({**_try_cgroups(), "files on disk": _try_disk()})
     if output == "json":
         show(render_json(found))
     else:
@@ -67,6 +72,27 @@ def _try_cgroups() -> dict[str, Probe]:
             }
         finally:
             place.remove()
+
+
+def _try_disk() -> Probe:
+    """Make the directory for what containers write, use it as one does, and remove it again."""
+    size = state_bytes(ClusterOptions().state_size, read_meminfo()["MemTotal"])
+    ids = claim_blocks(1, ClusterOptions().max_pods)
+    try:
+        scratch, why = claim(f"doctor-{os.getpid()}", size, mapped=ids.pods > 0)
+    finally:
+        ids.release()
+    if scratch is None:
+        return Probe(errno.EOPNOTSUPP, why)
+
+    def use() -> str:
+        try_overlay(f"{scratch.path}/{FILES}")
+        return os.path.dirname(scratch.path)
+
+    try:
+        return probes.in_namespaces(use)
+    finally:
+        scratch.remove()
 
 
 @contextmanager

@@ -334,8 +334,8 @@ state_size_option = click.option(
     default="50%",
     show_default=True,
     callback=checked_size,
-    help="Maximum memory for the files of the cluster and its containers: 512m, 4g, or a share of this machine's "
-    "memory.",
+    help="Maximum of what containers write to disk (without a suitable disk: to memory), and of images and other files "
+    "in memory: 512m, 4g, or a share of this machine's memory.",
 )
 
 platform_option = click.option(

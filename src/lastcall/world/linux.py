@@ -17,6 +17,7 @@ import os
 import signal
 import socket
 import struct
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -396,6 +397,15 @@ def umount2(target: str, flags: int = 0) -> None:
     """umount2(2)."""
     if libc.umount2(_path(target), ctypes.c_int(flags)) != 0:
         raise failure("umount2", target)
+
+
+def file_system_type(fd: int) -> int:
+    """Return `f_type` of fstatfs(2): the magic number of the file system that a descriptor is on. Raises OSError."""
+    found = ctypes.create_string_buffer(256)
+    if libc.fstatfs(ctypes.c_int(fd), found) != 0:
+        raise failure("fstatfs")
+    size = 4 if MACHINE == "s390x" else ctypes.sizeof(ctypes.c_long)
+    return int.from_bytes(found.raw[:size], sys.byteorder)
 
 
 def pivot_root(new_root: str, put_old: str) -> None:

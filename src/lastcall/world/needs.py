@@ -36,7 +36,7 @@ def check(more: Mapping[str, Probe] | None = None) -> list[Need]:
 
     `more` is what others tried, the runtime its control groups: `cgroups` with `v2: cpu memory pids`, or why not,
     `cgroup place` and `logout` (`cgroup_need`), and `cgroup hierarchies` with their names, or those in which there is
-    no place and why.
+    no place and why. `files on disk` has the directory for what containers write, or why there is none.
     """
     machine = look()
     return decide(replace(machine, probes={**machine.probes, **(more or {})}))
@@ -212,6 +212,19 @@ def _subordinate_fix(why: str, container: str) -> str:
     return ranges if "no range" in why else f"{install} && {ranges}"
 
 
+def _files(machine: Machine) -> Need:
+    name = "files of containers"
+    probe = machine.probes.get("files on disk", NOT_TRIED)
+    if probe.ok:
+        return Need(name, "ok", f"on disk, below {probe.detail}")
+    lose = (
+        "what containers write counts as their memory: one with a memory limit can be OOMKilled where a node would "
+        "write to its disk"
+    )
+    fix = "set XDG_DATA_HOME to a directory on a local disk (ext4, xfs or btrfs, 2 GiB free)"
+    return Need(name, "degraded", f"in memory: {probe.detail}", lose, "" if probe is NOT_TRIED else fix)
+
+
 def _ends(machine: Machine) -> Need:
     name = "ends of other containers"
     if kernel_version(machine.release) >= _TELLS_ENDS:
@@ -236,6 +249,7 @@ _RULES: tuple[Callable[[Machine], Need], ...] = (
     _subordinate_ids,
     cgroup_need.limits,
     cgroup_need.node_sizes,
+    _files,
     _ends,
     isolation.ids_of_pods,
     isolation.hierarchies,

@@ -171,6 +171,20 @@ def _in_child(work: Callable[[_Report], None]) -> dict[str, Probe]:
     return found
 
 
+def in_namespaces(work: Callable[[], str | None]) -> Probe:
+    """Return what became of `work` in a child that is root of a user namespace and has a mount namespace of its own."""
+
+    def report_on(report: _Report) -> None:
+        _attempt(report, "work", work)
+
+    def life(report: _Report) -> None:
+        flags = linux.CLONE_NEWUSER | linux.CLONE_NEWNS
+        with suppress(OSError):
+            _in_namespaces(flags, lambda: report_on(report))
+
+    return _in_child(life).get("work", NOT_TRIED)
+
+
 def _reporter(write: int) -> _Report:
     def report(name: str, probe: Probe) -> None:
         os.write(write, json.dumps([name, probe.errno, probe.detail]).encode() + b"\n")

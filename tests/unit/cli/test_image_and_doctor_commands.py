@@ -13,6 +13,7 @@ from lastcall.cli.doctor import doctor, render_json, summary
 from lastcall.cli.image.command import image
 from lastcall.world import needs
 from lastcall.world.need import Need
+from lastcall.world.probes import Probe
 
 OK = Need("overlayfs", "ok", "can be mounted")
 LESS = Need("cgroups", "degraded", "cgroup v1 only", "no limits", "boot differently")
@@ -168,6 +169,7 @@ def test_the_doctor_fails_only_when_something_is_missing(
     monkeypatch: pytest.MonkeyPatch, found: list[Need], code: int, output: str
 ) -> None:
     monkeypatch.setattr("lastcall.cli.doctor._try_cgroups", dict)
+    monkeypatch.setattr("lastcall.cli.doctor._try_disk", Probe)
     monkeypatch.setattr(needs, "check", lambda cgroups: found)
     done = CliRunner().invoke(doctor, ["--output", output])
     assert done.exit_code == code

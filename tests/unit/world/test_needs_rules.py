@@ -12,6 +12,7 @@ from lastcall.world.probes import NAMESPACES, Machine, Probe
 
 _NAMES = [
     "cgroups",
+    "files on disk",
     "cgroup hierarchies",
     "clone3",
     "seccomp filter",
@@ -240,6 +241,12 @@ DEGRADED = {
         "cgroups of containers",
         "write those that belong to root",
         "mount them",
+    ),
+    "no disk for files": (
+        replace(GOOD, probes=_GOOD | {"files on disk": Probe(errno.EOPNOTSUPP, "/d: its file system is NFS")}),
+        "files of containers",
+        "can be OOMKilled",
+        "XDG_DATA_HOME",
     ),
     "no seccomp": (machine(probes={"seccomp filter": errno.EINVAL}), "seccomp filters", "RuntimeDefault", "CONFIG_"),
     "no id-mapped mounts, as root": (

@@ -26,6 +26,7 @@ from lastcall.kube.cluster.layout import joining_layout, roles
 from lastcall.kube.cluster.node_capacity import NodeCapacity
 from lastcall.kube.cluster.options import ClusterOptions
 from lastcall.kube.cluster.plan import NodePlan
+from lastcall.kube.cluster.scratch.owners import OwnersServer
 from lastcall.kube.cluster.staying.credentials import Identity
 from lastcall.kube.cluster.tree import Tree, explained, grow
 from lastcall.kube.cluster.user_ids import UserIDBlocks, claim_blocks
@@ -85,6 +86,7 @@ class Running:
         self._egress = {each.layout.name: self._egress_server(each) for each in self._plan.nodes}
         if self._plan.store_way is not None:
             self._egress[""] = EgressServer(self._plan.store_way[0])
+        self._owners = OwnersServer(self._plan.owners[0]) if self._plan.owners is not None else None
         self._nodes = {each.layout.name: NodeControlClient(each.control_front) for each in self._plan.nodes}
         credentials = self._plan.credentials
         context = ssl.create_default_context(cadata=credentials.ca_certificate.decode())
@@ -111,6 +113,8 @@ class Running:
         """End the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
         for server in self._egress.values():
             server.close()
+        if self._owners is not None:
+            self._owners.close()
         for client in self._nodes.values():
             client.close()
         self._tree.end()
@@ -134,6 +138,8 @@ class Running:
         loop.add_reader(self._tree.channel.socket, self._read_channel)
         for server in self._egress.values():
             server.start()
+        if self._owners is not None:
+            self._owners.start()
         for node in self._nodes.values():
             node.start()
         await self._unless_dead(self._api_server_answers())

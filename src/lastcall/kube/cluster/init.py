@@ -72,19 +72,23 @@ def run_init(
     """
     front = Channel(channel)
     try:
-        # With control groups front's death is not init's: there is something to do after it (`_end`).
-        linux.set_parent_death_signal(0 if plan.cgroups.exists else signal.SIGKILL)
+        # With control groups or files front's death is not init's: there is something to do after it (`_end`).
+        linux.set_parent_death_signal(0 if plan.cgroups.exists or plan.scratch is not None else signal.SIGKILL)
         os.setsid()
         linux.set_process_name("lastcall-init")
         plan.cgroups.create()
         os.umask(0o022)
-        make_root(
+        not_on_disk = make_root(
             plan.options.state_size,
             plan.options.state,
             plan.options.static_pods,
             private_plugins=plan.options.cni_conf_dir != "",
             shared=plan.other.place.directory if plan.other is not None else "",
+            scratch=plan.scratch,
+            claims_in_memory=plan.claims_in_memory(),
         )
+        if not_on_disk and plan.scratch is not None:
+            plan.scratch.empty()
         linux.sethostname(plan.options.name)
         linux.bring_up_loopback()
         if plan.other is not None:
@@ -175,7 +179,8 @@ class _Init:
             try:
                 _become_role(layout.shim, log)
                 self._enter(layout)
-                for fd in (ring, self._plan.wake_fd):
+                owners = self._plan.owners[1].fileno() if self._plan.owners is not None else -1
+                for fd in (ring, self._plan.wake_fd, *((owners,) if owners >= 0 else ())):
                     os.set_inheritable(fd, True)
                 kube = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
                 program = os.path.join(kube, "cri", "sandbox", "shim", "__main__.py")
@@ -183,6 +188,7 @@ class _Init:
                     sys.executable, "-I", "-S", program,
                     "--socket", layout.shim_socket, "--state", layout.shim_state,
                     "--ring-fd", str(ring), "--wake-fd", str(self._plan.wake_fd),
+                    "--owners-fd", str(owners),
                     "--cgroups", json.dumps(self._plan.cgroups_of(layout)),
                     "--capacity", json.dumps(self._nodes[layout.name].enforceable),
                     *(("--lines", str(_LINES_UNDER_LOAD)) if self._plan.options.load else ()),
@@ -330,7 +336,7 @@ class _Init:
 
     def _end(self) -> NoReturn:
         """Front is done, or dead. Leaving ends every process of the PID namespace; control groups need more."""
-        if self._plan.cgroups.exists:
+        if self._plan.cgroups.exists or self._plan.scratch is not None:
             with suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
             self._plan.cgroups.thaw()
@@ -338,6 +344,8 @@ class _Init:
             while monotonic(self._clock) < deadline and _wait_for_child():
                 pass
             self._plan.cgroups.remove()
+            if self._plan.scratch is not None:
+                self._plan.scratch.empty()
         os._exit(0)
 
     def _seconds_to_wait(self) -> float | None:

@@ -11,7 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 STATE_DIR = "/lastcall"
-"""A tmpfs in the cluster's own mount namespace: image layers, containers, volumes, logs. Nothing of it is on disk."""
+"""A tmpfs in the cluster's own mount namespace: image layers, ConfigMaps and Secrets, what processes share."""
+
+DISK_DIR = f"{STATE_DIR}/disk"
+"""What containers write, by node, and the directories of claims: on the host's disk, where that can be (`scratch/`)."""
 
 MOST_NODES = 64
 """Each is two processes of some 35 MB together; the addresses would last for 253."""
@@ -69,6 +72,13 @@ class NodeLayout:
     def directory(self) -> str:
         """Images, containers, volumes and logs. The first node's are where those of an only one are."""
         return STATE_DIR if self.number == 1 else f"{STATE_DIR}/{self.name}"
+
+    @property
+    def on_disk(self) -> tuple[tuple[str, str], ...]:
+        """The directories below `DISK_DIR`, and where they are mounted. Logs, which the shim writes, are no memory of
+        containers; on disk they would slow the start of each."""
+        names = ("containers", "empty-dirs")
+        return tuple((f"{DISK_DIR}/{self.name}/{name}", f"{self.directory}/{name}") for name in names)
 
     @property
     def runtime_records(self) -> str:

@@ -12,11 +12,14 @@ from lastcall.kube.cluster.control.node import node_control_pair
 from lastcall.kube.cluster.egress.pair import egress_pair
 from lastcall.kube.cluster.health.heartbeat import Heartbeat
 from lastcall.kube.cluster.layout import NodeLayout, looped
-from lastcall.kube.cluster.node_capacity import ENFORCED, enforceable
+from lastcall.kube.cluster.node_capacity import ENFORCED, enforceable, state_bytes
 from lastcall.kube.cluster.options import ClusterOptions
+from lastcall.kube.cluster.scratch.directory import Scratch, claim
+from lastcall.kube.cluster.scratch.owners import owners_pair
 from lastcall.kube.cluster.staying.credentials import Credentials
-from lastcall.kube.cluster.user_ids import UserIDBlocks, claim_blocks
+from lastcall.kube.cluster.user_ids import UserIDBlocks, claim_blocks, own_ids
 from lastcall.kube.cri.sandbox.cgroups.place import Place, make_place
+from lastcall.kube.node.meminfo import read_meminfo
 from lastcall.kube.node.pods.user_ids import UserIDs
 from lastcall.records.ring import Ring
 from lastcall.world.world import World
@@ -101,6 +104,10 @@ class Plan:
     """Front's and the control plane's ends of the way to an etcd outside (`kube/cluster/egress/pair.py`)."""
     other: "OtherRuntime | None" = None
     """The container runtime of `ClusterOptions.container_runtime`."""
+    scratch: Scratch | None = None
+    """The directory for what containers write, None where no disk can hold it."""
+    owners: tuple[socket.socket, socket.socket] | None = None
+    """Front's and the shims' ends of the way to mounts for the ids of Pods (`scratch/owners.py`)."""
     boot_id: str = ""
     inside_sockets: list[socket.socket] = field(default_factory=list)
     netns: dict[str, int] = field(default_factory=dict)
@@ -110,7 +117,7 @@ class Plan:
     @property
     def ways(self) -> tuple[tuple[socket.socket, socket.socket], ...]:
         """Front's and the inner ends of all that is not a node's."""
-        return tuple(each for each in (self.load, self.store_way) if each is not None)
+        return tuple(each for each in (self.load, self.store_way, self.owners) if each is not None)
 
     def cgroups_of(self, layout: NodeLayout) -> dict[str, Any]:
         """Return where the control groups of a node are.
@@ -124,6 +131,10 @@ class Plan:
         if node.ids is not None:
             return node.ids.of_joined()
         return self.user_ids.of_node(node.layout.number, node.layout.of)
+
+    def claims_in_memory(self) -> bool:
+        """Return True if Pods may have ids for which claims on the disk cannot be mounted. Init asks."""
+        return self.scratch is not None and not self.scratch.maps_owners and own_ids(1, 1).pods > 0
 
     @property
     def enforced(self) -> tuple[str, ...]:
@@ -145,6 +156,11 @@ def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int =
         boot_id = World().new_uid()
         if (other := _other_runtime(options, boot_id, nodes[0])) is not None:
             undo.callback(other.end)
+        user_ids = claim_blocks(nodes[-1].of, options.max_pods)
+        undo.callback(user_ids.release)
+        scratch = _scratch(options, boot_id, user_ids)
+        if scratch is not None:
+            undo.callback(scratch.remove)
         plan = Plan(
             options=options,
             credentials=credentials,
@@ -157,13 +173,23 @@ def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int =
             other=other,
             boot_id=boot_id,
             cgroups=make_place(options.name),
-            user_ids=claim_blocks(nodes[-1].of, options.max_pods),
+            user_ids=user_ids,
+            scratch=scratch,
+            owners=owners_pair() if scratch is not None and scratch.maps_owners else None,
             nodes=[NodePlan.make(each, options.node_capacity.of(each.name)) for each in nodes],
             load=socket.socketpair() if options.load else None,
             store_way=egress_pair() if options.etcd is not None else None,
         )
         undo.pop_all()
     return plan
+
+
+def _scratch(options: ClusterOptions, boot_id: str, user_ids: UserIDBlocks) -> Scratch | None:
+    """Pods that have ids of their own by default need files that can be mounted for them."""
+    if options.container_runtime:
+        return None
+    size = state_bytes(options.state_size, read_meminfo()["MemTotal"])
+    return claim(boot_id, size, mapped=user_ids.pods > 0)[0]
 
 
 def _other_runtime(options: ClusterOptions, boot_id: str, node: NodeLayout) -> "OtherRuntime | None":

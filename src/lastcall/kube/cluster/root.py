@@ -1,8 +1,10 @@
 """The cluster's own view of the file system.
 
 The mount namespace gets a new root: a small tmpfs with every entry of the host's root bind-mounted, a fresh `/proc` for
-the new PID namespace, and `/lastcall`, a size-capped tmpfs for everything the cluster writes. Making a new root is what
-lets an ordinary user have a directory of its own there without one on the host.
+the new PID namespace, and `/lastcall`, a size-capped tmpfs for what the cluster writes. Making a new root is what
+lets an ordinary user have a directory of its own there without one on the host. What containers write is in a
+directory of the host's disk, mounted below it, where there is one that can hold it (`scratch/`): in a tmpfs it would
+count as their memory.
 
 What a Pod can fill is not where the cluster keeps its books: the store and the runtime's records have a tmpfs of their
 own, beside that of `state_size`, or a directory of the host. The directories of claims are Pods' again.
@@ -11,8 +13,9 @@ own, beside that of `state_size`, or a directory of the host. The directories of
 import os
 import stat
 
-from lastcall.kube.cluster.layout import STATE_DIR, NodeLayout
+from lastcall.kube.cluster.layout import DISK_DIR, STATE_DIR, NodeLayout
 from lastcall.kube.cluster.options import DURABLE_DIR, LOCAL_PATH_DIR, STATIC_PODS_DIR, STORE_BYTES
+from lastcall.kube.cluster.scratch.directory import Scratch
 from lastcall.world import linux
 
 _CANDIDATES = ("/tmp", "/mnt", "/var/tmp", "/opt", "/srv")  # noqa: S108 (only a place to mount on)
@@ -29,14 +32,18 @@ _PLUGIN_STATE = "/var/lib/cni"
 
 
 def make_root(
-    state_size: str, durable: str = "", static_pods: str = "", *, private_plugins: bool = False, shared: str = ""
-) -> None:
-    """Give this process's (already private) mount namespace its new root. Raises OSError.
+    state_size: str, durable: str = "", static_pods: str = "", *,
+    private_plugins: bool = False, shared: str = "", scratch: Scratch | None = None, claims_in_memory: bool = False,
+) -> str:  # fmt: skip
+    """Give this process's (already private) mount namespace its new root. Return why nothing is on disk, "" if it is.
+
+    Raises OSError.
 
     `durable` is the host's directory that becomes `DURABLE_DIR`; without one that is a tmpfs of its own.
     `static_pods` is the host's directory that is to be seen read-only on `STATIC_PODS_DIR`. With `private_plugins` what
     CNI plugins write is the cluster's own and not the host's. `shared` is the host's directory that becomes
-    `STATE_DIR`, where a container runtime outside is to see what is in it; "" is a tmpfs.
+    `STATE_DIR`, where a container runtime outside is to see what is in it; "" is a tmpfs. `scratch` is what becomes
+    `DISK_DIR`, where the directories of claims are too, unless they are to be in memory.
     """
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
     place = next(path for path in _CANDIDATES if os.path.isdir(path))
@@ -51,6 +58,8 @@ def make_root(
         linux.mount(f"/{_OLD}{shared}", STATE_DIR, None, linux.MS_BIND)
     else:
         linux.mount("lastcall", STATE_DIR, "tmpfs", 0, f"mode=755,size={state_size}")
+    os.mkdir(DISK_DIR, 0o755)
+    why = scratch.mount(f"/{_OLD}", DISK_DIR) if scratch is not None else "there is no directory for it"
     os.mkdir(DURABLE_DIR, 0o700)
     if durable:
         linux.mount(f"/{_OLD}{durable}", DURABLE_DIR, None, linux.MS_BIND | linux.MS_REC)
@@ -58,7 +67,7 @@ def make_root(
         size = STORE_BYTES + STORE_BYTES // 4 + _RECORDS_BYTES
         flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
         linux.mount("lastcall-durable", DURABLE_DIR, "tmpfs", flags, f"mode=700,size={size}")
-        _make_claims()
+        _make_claims(STATE_DIR if why or claims_in_memory else DISK_DIR)
     if static_pods:
         _bind_readonly(f"/{_OLD}{static_pods}", STATIC_PODS_DIR)
     if os.path.isdir(_SHM):
@@ -68,19 +77,30 @@ def make_root(
         _make_private(_PLUGIN_STATE)
     linux.umount2(f"/{_OLD}", linux.MNT_DETACH)
     os.rmdir(f"/{_OLD}")
+    return why
 
 
 def make_directories(layout: NodeLayout) -> None:
     """Make those that a node and its shim begin with. Raises OSError."""
     os.makedirs(layout.directory, 0o755, exist_ok=True)
+    if has_disk():
+        for directory, place in layout.on_disk:
+            os.makedirs(directory, 0o755)
+            os.mkdir(place, 0o755)
+            linux.mount(directory, place, None, linux.MS_BIND)
     # Its own file system: a Pod that fills the other one must not keep the shim from recording how it ended.
     os.mkdir(layout.shim_state, 0o700)
     flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
     linux.mount("lastcall-shim", layout.shim_state, "tmpfs", flags, f"mode=700,size={_SHIM_STATE_SIZE}")
 
 
-def _make_claims() -> None:
-    own = f"{STATE_DIR}/claims"
+def has_disk() -> bool:
+    """Return True if what containers write is on the host's disk. Asked inside of the cluster."""
+    return os.stat(DISK_DIR).st_dev != os.stat(STATE_DIR).st_dev
+
+
+def _make_claims(parent: str) -> None:
+    own = f"{parent}/claims"
     for path in (own, LOCAL_PATH_DIR):
         os.mkdir(path, 0o700)
     linux.mount(own, LOCAL_PATH_DIR, None, linux.MS_BIND)

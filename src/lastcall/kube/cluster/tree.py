@@ -159,6 +159,8 @@ def _close(plan: Plan) -> None:
         sock.close()
     plan.cgroups.remove()
     plan.user_ids.release()
+    if plan.scratch is not None:
+        plan.scratch.remove()
     if plan.other is not None:
         plan.other.end()
 
@@ -178,8 +180,9 @@ class Tree:
         """End the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
         for each in self.plan.nodes:
             each.close_front()  # again, where it had been begun with
-        if self.plan.store_way is not None:
-            self.plan.store_way[0].close()
+        for way in (self.plan.store_way, self.plan.owners):
+            if way is not None:
+                way[0].close()
         self.channel.socket.close()
         if not self._has_ended:
             with suppress(OSError):
@@ -192,6 +195,8 @@ class Tree:
             self._has_ended = True
         self.plan.cgroups.remove()  # init does it; here for one that was killed
         self.plan.user_ids.release()
+        if self.plan.scratch is not None:
+            self.plan.scratch.remove()
         if self.plan.other is not None and (left := self.plan.other.end()):
             _log.error("not all that the container runtime has of this cluster is gone: %s", left)
 

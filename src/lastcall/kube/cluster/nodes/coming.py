@@ -13,7 +13,7 @@ from socket import socket
 
 from lastcall.kube.cluster.control.channel import JOIN_FDS, Join
 from lastcall.kube.cluster.health.heartbeat import Heartbeat
-from lastcall.kube.cluster.layout import SWEEPER, NodeLayout, joining_layout
+from lastcall.kube.cluster.layout import DISK_DIR, SWEEPER, NodeLayout, joining_layout
 from lastcall.kube.cluster.nodes.network import join_network, leave_network
 from lastcall.kube.cluster.options import DURABLE_DIR
 from lastcall.kube.cluster.plan import NodePlan, Plan
@@ -124,7 +124,7 @@ def _fork_sweeper(layout: NodeLayout) -> int:
 def _remove_files(layout: NodeLayout) -> None:
     """Remove the node's directories, but none in which something is mounted still: that may be another program's."""
     runtime = f"{DURABLE_DIR}/{layout.runtime_records}"
-    for path in (layout.shim_state, layout.directory, runtime, f"{runtime}-cni"):
+    for path in (layout.shim_state, layout.directory, f"{DISK_DIR}/{layout.name}", runtime, f"{runtime}-cni"):
         with suppress(OSError):
             unmount_below(path)
             remove_tree(path)

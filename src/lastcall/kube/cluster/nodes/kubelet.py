@@ -13,15 +13,17 @@ from lastcall.kube.api.quantity import parse_quantity
 from lastcall.kube.apiserver.auth.tls import server_context
 from lastcall.kube.client.events import EventRecorder
 from lastcall.kube.client.http import HTTPClient
+from lastcall.kube.cluster.layout import DISK_DIR
 from lastcall.kube.cluster.nodes.context import NodeContext
 from lastcall.kube.cluster.nodes.node_group import node_group
 from lastcall.kube.cluster.nodes.runtime import Engine, log_policy
-from lastcall.kube.cluster.options import CLUSTER_DNS_IP, KUBELET_PORT, STATIC_PODS_DIR
+from lastcall.kube.cluster.options import CLUSTER_DNS_IP, KUBELET_PORT, LOCAL_PATH_DIR, STATIC_PODS_DIR
+from lastcall.kube.cluster.root import has_disk
 from lastcall.kube.cri.api import RuntimeServiceError
 from lastcall.kube.cri.sandbox.images import ImageStore
 from lastcall.kube.cri.sandbox.seccomp.container import seccomp_available
 from lastcall.kube.node.capacity import allocatable_of, machine_capacity
-from lastcall.kube.node.eviction.host_stats import HostStats
+from lastcall.kube.node.eviction.host_stats import DiskRoom, HostStats
 from lastcall.kube.node.kubelet import Kubelet, KubeletConfig
 from lastcall.kube.node.metrics.node_usage import NodeUsage
 from lastcall.kube.node.node_status import NodeConfig, NodeStatusManager, node_labels
@@ -31,6 +33,7 @@ from lastcall.kube.node.prober.dialer import RealDialer
 from lastcall.kube.node.server import KubeletServer, listen
 from lastcall.kube.node.shutdown.decide import ShutdownNotSupported
 from lastcall.kube.node.static_pods.directory import HostManifestDirectory
+from lastcall.kube.node.volumes.disk import VolumesOnDisk
 from lastcall.kube.node.volumes.manager import HostVolumeManager
 from lastcall.kube.node.volumes.pod_files import ClusterDNS
 from lastcall.world import crash_guard
@@ -127,6 +130,9 @@ async def shut_down_on_sigterm(world: World, kubelet: Kubelet, tasks: Tasks) -> 
 def _node_config(context: NodeContext, engine: Engine) -> NodeConfig:
     plan, layout = context.plan, context.layout
     machine = machine_capacity(Path(layout.directory), plan.options.max_pods)
+    if (room := _room(context)) is not None:
+        most = min(parse_quantity(machine["ephemeral-storage"]).whole, room.bytes)
+        machine["ephemeral-storage"] = f"{most // 1024}Ki"
     capacity = {**machine, **context.node.capacity}
     return NodeConfig(
         name=layout.name,
@@ -178,7 +184,21 @@ def _volumes(
         allocatable=node.allocatable,
         cluster_dns=ClusterDNS((CLUSTER_DNS_IP,), node_resolv_conf=_text_of("/etc/resolv.conf")),
         may_mount=context.plan.other is None,
+        disk=_volumes_on_disk(context),
     )
+
+
+def _volumes_on_disk(context: NodeContext) -> VolumesOnDisk | None:
+    if (scratch := context.plan.scratch) is None or not has_disk():
+        return None
+    claims = (Path(LOCAL_PATH_DIR),) if scratch.maps_owners and not context.plan.options.state else ()
+    return VolumesOnDisk(Path(f"{context.layout.directory}/empty-dirs"), scratch.maps_owners, claims)
+
+
+def _room(context: NodeContext) -> DiskRoom | None:
+    if (scratch := context.plan.scratch) is None or not has_disk():
+        return None
+    return DiskRoom(DISK_DIR, scratch.bytes, *scratch.free)
 
 
 def _stats(context: NodeContext, engine: Engine, group: NodeUsage | None) -> HostStats:
@@ -190,6 +210,8 @@ def _stats(context: NodeContext, engine: Engine, group: NodeUsage | None) -> Hos
         state_dir=directory,
         volumes=Path(f"{directory}/pods/pods"),
         containers=Path(f"{directory}/containers"),
+        empty_dirs=Path(f"{directory}/empty-dirs"),
+        disk=_room(context),
         logs=_pod_log_root(context),
         node=group,
         storage=parse_quantity(storage).whole if storage else None,

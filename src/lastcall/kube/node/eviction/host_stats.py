@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,20 @@ MAX_ENTRIES = 200_000
 """Of one tree; what is beyond them is not counted."""
 
 
+@dataclass(frozen=True, slots=True)
+class DiskRoom:
+    """What containers write is at `path`. It may be `bytes`; when it was made `free` bytes and inodes were (0 inodes:
+    the file system does not count them). The rest of the disk is other programs'."""
+
+    path: str
+    bytes: int
+    free: int
+    free_inodes: int
+
+
 class HostStats:
-    """`state_dir` is the file system of everything; `volumes` and `containers` hold the Pods' and containers' own.
+    """`state_dir` is the file system of everything but what is in `disk`; `volumes` and `containers` hold the Pods' and
+    containers' own, `empty_dirs` emptyDirs by Pod that are on disk.
 
     A node that is smaller than its machine has `node`, and `storage` bytes for its files; None: all of the machine's.
     """
@@ -47,6 +60,8 @@ class HostStats:
         logs: str,
         node: NodeUsage | None = None,
         storage: int | None = None,
+        empty_dirs: Path | None = None,
+        disk: DiskRoom | None = None,
     ) -> None:
         self._world = world
         self._runtime = runtime
@@ -56,6 +71,8 @@ class HostStats:
         self._logs = logs
         self._node = node
         self._storage = storage
+        self._empty_dirs = empty_dirs
+        self._disk = disk
 
     async def observe(self) -> Observations:
         at = monotonic(self._world.clock)
@@ -65,13 +82,21 @@ class HostStats:
             seen["memory.available"] = Observation(memory[0], memory[1], at)
         disk = os.statvfs(self._state_dir)
         files = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
+        inodes = disk.f_favail, disk.f_files
+        if self._disk is not None:
+            used = (await asyncio.to_thread(tree_usage, Path(self._disk.path))).bytes
+            room = os.statvfs(self._disk.path)
+            left = min(room.f_bavail * room.f_frsize, self._disk.free)
+            files = scarcer(files, (max(0, self._disk.bytes - used), self._disk.bytes))
+            files = scarcer(files, (left, self._disk.free))
+            if self._disk.free_inodes:
+                inodes = scarcer(inodes, (min(room.f_favail, self._disk.free_inodes), self._disk.free_inodes))
         if self._storage is not None:
             used = await asyncio.to_thread(self._bytes_of_node)
             files = scarcer(files, (max(0, self._storage - used), self._storage))
         seen["nodefs.available"] = seen["imagefs.available"] = Observation(*files, at)
-        if disk.f_files:
-            inodes = Observation(disk.f_favail, disk.f_files, at)
-            seen["nodefs.inodesFree"] = seen["imagefs.inodesFree"] = inodes
+        if inodes[1]:
+            seen["nodefs.inodesFree"] = seen["imagefs.inodesFree"] = Observation(*inodes, at)
         return seen
 
     def _memory(self) -> tuple[int, int] | None:
@@ -84,8 +109,8 @@ class HostStats:
 
     def _bytes_of_node(self) -> int:
         """Count what all Pods of the node have on its disk, and its images."""
-        trees = (self._volumes, self._containers, Path(self._logs), Path(self._state_dir) / "images")
-        return sum(tree_usage(each).bytes for each in trees)
+        trees = (self._volumes, self._containers, Path(self._logs), Path(self._state_dir) / "images", self._empty_dirs)
+        return sum(tree_usage(each).bytes for each in trees if each is not None)
 
     async def pod_usage(self, pods: Sequence[Pod]) -> dict[str, PodUsage]:
         usages = {}
@@ -119,6 +144,8 @@ class HostStats:
         for volume in pod["spec"].get("volumes") or []:
             if "emptyDir" in volume and (volume["emptyDir"] or {}).get("medium") != "Memory":
                 path = self._volumes / uid / "volumes" / "kubernetes.io~empty-dir" / volume["name"]
+                if self._empty_dirs is not None and not path.is_dir():
+                    path = self._empty_dirs / uid / volume["name"]
                 volumes[volume["name"]] = await asyncio.to_thread(tree_usage, path)
         return PodUsage(usage, volumes)
 

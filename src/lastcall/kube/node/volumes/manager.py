@@ -5,6 +5,8 @@ Source: volumemanager/volume_manager.go, with its reconciler's back-off per volu
     pods/<uid>/volumes/kubernetes.io~<plugin>/<volume>   pods/<uid>/volume-subpaths/<volume>/<container>/<index>
     pods/<uid>/containers/<name>/<attempt>               the termination log
     pods/<uid>/etc-hosts, etc-hostname, resolv.conf
+
+and an emptyDir that is on disk in `<uid>/<volume>` of another root (`disk.py`).
 """
 
 # check: allow asyncio.to_thread because blocking work on files of the host runs off the event loop
@@ -31,6 +33,7 @@ from lastcall.kube.node.pods.spec import all_containers_of, image_volumes_of
 from lastcall.kube.node.pods.termination_message import DEFAULT_PATH, MAX_FILE_BYTES, read_at_most
 from lastcall.kube.node.volumes.atomic_writer import write_payload
 from lastcall.kube.node.volumes.claims import NotProcessed, claimed_volume, path_of
+from lastcall.kube.node.volumes.disk import VolumesOnDisk
 from lastcall.kube.node.volumes.downward import field_value
 from lastcall.kube.node.volumes.holders import MOST_HOLDERS, holders_of
 from lastcall.kube.node.volumes.host_volumes import check_host_path, set_up_empty_dir
@@ -107,14 +110,17 @@ class HostVolumeManager:
         cluster_dns: ClusterDNS | None = None,
         node_hosts: Callable[[], str] = lambda: "127.0.0.1\tlocalhost\n",
         may_mount: bool = True,
+        disk: VolumesOnDisk | None = None,
     ) -> None:
-        """`may_mount` False: containers do not see what is mounted here, only what is written."""
+        """`may_mount` False: containers do not see what is mounted here, only what is written. `disk` None: all volumes
+        are below `root`."""
         self._world = world
         self._tasks = tasks
         self._events = events
         self._recorder = recorder
         self._root = root
         self._may_mount = may_mount
+        self._disk = disk
         self._node_name = node_name
         self._dns = cluster_dns or ClusterDNS()
         self._node_hosts = node_hosts
@@ -214,6 +220,8 @@ class HostVolumeManager:
         fs_group = _fs_group(pod)
         try:
             if kind == "emptyDir":
+                if self._disk is not None and self._disk.takes(pod, volume["emptyDir"] or {}):
+                    directory = self._disk.root / uid_of(pod) / volume["name"]
                 set_up_empty_dir(directory, volume["emptyDir"] or {}, fs_group, may_mount=self._may_mount)
                 return directory
             files = await self._fetched(pod, volume, known)
@@ -321,8 +329,9 @@ class HostVolumeManager:
         claims = [volume["name"] for volume in pod["spec"].get("volumes") or () if _kind(volume) in CLAIMS]
         own = os.stat(self._root).st_dev if claims else 0
         paths = [path for name, path in self._known(pod).mounted.items() if name in claims]
+        mapped = self._disk.mapped if self._disk is not None else ()
         try:
-            return all(path.stat().st_dev == own for path in paths)
+            return all(path.stat().st_dev == own or path.parent in mapped for path in paths)
         except OSError:
             return False
 
@@ -364,12 +373,16 @@ class HostVolumeManager:
         if (directory / "volume-subpaths").exists():
             unmount_below(str(directory / "volume-subpaths"))
             await self._remove(directory / "volume-subpaths")
-        for plugin in _entries(directory / "volumes"):
+        on_disk = [] if self._disk is None else [self._disk.root / uid]
+        for plugin in (*_entries(directory / "volumes"), *on_disk):
             for volume in _entries(plugin):
                 names.append(volume.name)
                 if volume.is_mount():
                     await self._unmount(uid, volume)
                 await self._remove(volume)
+        for each in on_disk:
+            with suppress(FileNotFoundError):
+                each.rmdir()
         if known is not None:  # nothing of these is below the Pod's directory
             names += [name for name in known.mounted if name in claimed]
         seconds = monotonic(self._world.clock) - began
@@ -397,12 +410,13 @@ class HostVolumeManager:
 
     async def remove_orphans(self, known_uids: set[str]) -> None:
         """Remove the directories of Pods that nobody knows any more (kubelet_volumes.go:cleanupOrphanedPodDirs)."""
-        pods, errors = self._root / "pods", []
-        for uid in orphaned(str(pods), known_uids | set(self._pods)):
-            big = _count(pods / uid, MANY_FILES) >= MANY_FILES
-            error = await asyncio.to_thread(take_down, str(pods), uid) if big else take_down(str(pods), uid)
-            if error:
-                errors.append(error)
+        errors = []
+        for pods in (self._root / "pods", *([] if self._disk is None else [self._disk.root])):
+            for uid in orphaned(str(pods), known_uids | set(self._pods)):
+                big = _count(pods / uid, MANY_FILES) >= MANY_FILES
+                error = await asyncio.to_thread(take_down, str(pods), uid) if big else take_down(str(pods), uid)
+                if error:
+                    errors.append(error)
         tell(errors)
         for uid in [uid for uid in self._pods if uid not in known_uids]:
             for task in self._pods.pop(uid).prefetched.values():

@@ -17,7 +17,7 @@ from lastcall.kube.cri.api import (
 )
 from lastcall.kube.node.eviction import host_stats
 from lastcall.kube.node.eviction.decide import FileUsage, Observation
-from lastcall.kube.node.eviction.host_stats import HostStats, scarcer, tree_usage
+from lastcall.kube.node.eviction.host_stats import DiskRoom, HostStats, scarcer, tree_usage
 from lastcall.world.world import World
 
 RUNNING, EXITED = ContainerState.CONTAINER_RUNNING, ContainerState.CONTAINER_EXITED
@@ -190,3 +190,48 @@ def test_what_a_larger_share_is_used_of_counts(
     files: tuple[int, int], declared: tuple[int, int], scarce: tuple[int, int]
 ) -> None:
     assert scarcer(files, declared) == scarce
+
+
+def files(blocks: int, free: int, inodes: int = 0, all_inodes: int = 0) -> SimpleNamespace:
+    return SimpleNamespace(f_bavail=free, f_blocks=blocks, f_frsize=BLOCK, f_favail=inodes, f_files=all_inodes)
+
+
+@pytest.mark.parametrize(
+    ("written", "memory", "disk", "available"),
+    [
+        (2, files(10, 10), files(1000, 500), (6, 8)),  # of the 8 that Pods may have on the disk they wrote 2
+        (9, files(10, 10), files(1000, 500), (0, 8)),
+        (2, files(10, 1), files(1000, 500), (1, 10)),  # what is in memory is short
+        (2, files(10, 10), files(1000, 5), (5, 20)),  # other programs filled the disk, of which 20 were free
+    ],
+)
+async def test_files_on_disk_may_have_their_size_and_what_was_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stats: Callable[..., HostStats], written: int,
+    memory: SimpleNamespace, disk: SimpleNamespace, available: tuple[int, int],
+) -> None:  # fmt: skip
+    where = tmp_path / "disk"
+    write(where / "node-1/containers/c/upper/file", written)
+    monkeypatch.setattr(os, "statvfs", lambda path: disk if path == str(where) else memory)
+    own = sum(each.lstat().st_blocks * 512 for each in where.rglob("*")) - written * BLOCK
+    room = DiskRoom(str(where), 8 * BLOCK + own, 20 * BLOCK, 0)
+    seen = (await stats(Runtime(), disk=room).observe())["nodefs.available"]
+    capacity = seen.capacity - own if seen.capacity == room.bytes else seen.capacity
+    assert (seen.available // BLOCK, capacity // BLOCK) == available
+
+
+async def test_inodes_of_a_disk_are_those_that_were_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stats: Callable[..., HostStats]
+) -> None:
+    (tmp_path / "disk").mkdir()
+    disk, memory = files(1000, 500, inodes=3, all_inodes=100), files(10, 10, inodes=40, all_inodes=50)
+    monkeypatch.setattr(os, "statvfs", lambda path: disk if path == str(tmp_path / "disk") else memory)
+    room = DiskRoom(str(tmp_path / "disk"), 8 * BLOCK, 20 * BLOCK, 30)
+    seen = (await stats(Runtime(), disk=room).observe())["nodefs.inodesFree"]
+    assert (seen.available, seen.capacity) == (3, 30)
+
+
+async def test_an_empty_dir_on_disk_is_counted_where_it_is(tmp_path: Path, stats: Callable[..., HostStats]) -> None:
+    write(tmp_path / "empty-dirs/u/data/file", 3)
+    asks = pod("u", {"name": "data", "emptyDir": {}})
+    usage = (await stats(Runtime(), empty_dirs=tmp_path / "empty-dirs").pod_usage([asks]))["u"]
+    assert usage.volumes["data"].bytes == 3 * BLOCK

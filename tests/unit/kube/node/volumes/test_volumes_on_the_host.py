@@ -16,6 +16,7 @@ from lastcall.kube.api.errors import status_failure
 from lastcall.kube.cri.api import DNSConfig
 from lastcall.kube.node.interfaces import VolumeError
 from lastcall.kube.node.volumes.atomic_writer import FileProjection, validate_path, write_payload
+from lastcall.kube.node.volumes.disk import VolumesOnDisk
 from lastcall.kube.node.volumes.downward import field_value, resource_value
 from lastcall.kube.node.volumes.host_volumes import check_host_path
 from lastcall.kube.node.volumes.manager import HostVolumeManager
@@ -63,11 +64,14 @@ class Sink:
 
 
 @asynccontextmanager
-async def volumes(root: Path, api: Api, sink: Sink) -> AsyncIterator[HostVolumeManager]:
+async def volumes(
+    root: Path, api: Api, sink: Sink, disk: VolumesOnDisk | None = None
+) -> AsyncIterator[HostVolumeManager]:
     async with Tasks() as tasks:
         yield HostVolumeManager(
             world=World(),
             tasks=tasks,
+            disk=disk,
             client=api,
             events=sink,
             recorder=sink,
@@ -277,6 +281,41 @@ async def test_an_empty_dir_survives_a_new_manager_and_is_gone_after_the_unmount
 
 
 @pytest.mark.rule("node-semantics 16/etc-hosts, 12.5/file")
+@pytest.mark.parametrize(
+    ("source", "spec", "maps_owners", "on_disk"),
+    [
+        ({}, {}, False, True),
+        ({"medium": "Memory"}, {}, False, False),
+        ({}, {"hostUsers": False}, False, False),
+        ({}, {"hostUsers": False}, True, True),
+        ({}, {"hostUsers": True}, False, True),
+    ],
+)
+async def test_an_empty_dir_is_on_disk_if_the_pod_can_own_its_files_there(
+    tmp_path: Path, source: dict[str, Any], spec: dict[str, Any], maps_owners: bool, on_disk: bool
+) -> None:
+    pod = make_pod({"name": "e", "emptyDir": source}, **spec)
+    disk = VolumesOnDisk(tmp_path / "disk", maps_owners)
+    async with volumes(tmp_path / "root", Api(), Sink(), disk) as manager:
+        await manager.wait_for_attach_and_mount(pod)
+        place = tmp_path / ("disk/u1/e" if on_disk else "root/pods/u1/volumes/kubernetes.io~empty-dir/e")
+        assert of(manager, pod, "/e") == place
+        assert place.stat().st_mode & 0o777 == 0o777
+        (place / "file").write_text("x")
+    async with volumes(tmp_path / "root", Api(), Sink(), disk) as manager:
+        await manager.wait_for_unmount(pod)
+    assert not place.exists()
+    assert not (tmp_path / "disk/u1").exists()
+
+
+async def test_what_orphans_have_on_disk_is_removed_and_what_known_pods_have_is_not(tmp_path: Path) -> None:
+    async with volumes(tmp_path / "root", Api(), Sink(), VolumesOnDisk(tmp_path / "disk")) as manager:
+        await manager.wait_for_attach_and_mount(make_pod({"name": "e", "emptyDir": {}}))
+        (tmp_path / "disk/gone/e/deep").mkdir(parents=True)
+        await manager.remove_orphans(set())
+    assert [each.name for each in (tmp_path / "disk").iterdir()] == ["u1"]
+
+
 async def test_hosts_hostname_resolv_conf_and_a_message_file_per_attempt(tmp_path: Path) -> None:
     pod = make_pod(
         hostAliases=[{"ip": "1.2.3.4", "hostnames": ["foo", "bar"]}],

@@ -12,6 +12,7 @@ from .layout import IMAGE_NAME as IMAGE_NAME
 from .layout import ImageError as ImageError
 from .onto import Base as Base
 from .onto import add_layer as add_layer
+from .place import default_root as default_root
 from .platform import Platform as Platform
 from .platform import PlatformError as PlatformError
 from .platform import parse_platform as parse_platform
@@ -24,4 +25,3 @@ from .store import ImageEntry as ImageEntry
 from .store import ImageStore as ImageStore
 from .store import Pulls as Pulls
 from .store import build_image as build_image
-from .store import default_root as default_root

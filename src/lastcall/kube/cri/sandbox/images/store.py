@@ -22,6 +22,7 @@ from lastcall.kube.cri.sandbox.images.build import ImageContent, write_image
 from lastcall.kube.cri.sandbox.images.catalogue import Catalogue, IncompleteError, Stored, one_of_each, read_layout
 from lastcall.kube.cri.sandbox.images.from_host import host_image, python_image
 from lastcall.kube.cri.sandbox.images.layout import ImageError, ImageLayout
+from lastcall.kube.cri.sandbox.images.place import default_root
 from lastcall.kube.cri.sandbox.images.reference import Reference, parse_reference
 from lastcall.kube.cri.sandbox.images.unpacked import UnpackedImages
 from lastcall.kube.cri.sandbox.images.unpacking import unpack
@@ -302,15 +303,6 @@ class ImageStore:
             self._on_node.add(stored.image, stored.manifest_digest, directories, pinned=pinned)
         except OSError as error:
             raise ImageError(f"cannot unpack images into {self._unpacked}: {error.strerror}") from error
-
-
-def default_root(environ: Mapping[str, str] | None = None) -> Path:
-    """Return `$XDG_DATA_HOME/lastcall/images`, by default below ~/.local/share."""
-    environment = os.environ if environ is None else environ
-    data = environment.get("XDG_DATA_HOME", "")
-    if not data.startswith("/"):  # the XDG specification: a relative path is to be ignored
-        data = os.path.join(environment.get("HOME") or os.path.expanduser("~"), ".local/share")
-    return Path(data) / "lastcall" / "images"
 
 
 def build_image(store: ImageStore, name: str, files: Any, config: ImageConfig = ImageConfig()) -> Image:  # noqa: B008

@@ -1,5 +1,5 @@
 """`python -I -S …/shim/__main__.py --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON]
-[--capacity JSON] [--lines N]`.
+[--capacity JSON] [--lines N] [--owners-fd N]`.
 
 Started by init as a fresh small interpreter without site-packages. It ends with init.
 """
@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lastcall.records.definitions.every_role import FaultCaught
 
-_OPTIONS = {"--socket", "--state", "--ring-fd", "--wake-fd", "--cgroups", "--capacity", "--lines"}
+_OPTIONS = {"--socket", "--state", "--ring-fd", "--wake-fd", "--cgroups", "--capacity", "--lines", "--owners-fd"}
 _NO_CGROUPS = '{"mode": "none", "why": "none were given"}'
 
 
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     if unknown or len(arguments) % 2 or not {"--socket", "--state"} <= options.keys():
         sys.stderr.write(
             "usage: --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON] [--capacity JSON] "
-            "[--lines N]\n"
+            "[--lines N] [--owners-fd N]\n"
         )
         return 2
 
@@ -61,9 +61,8 @@ def main(arguments: list[str]) -> int:
     # The name that init gave was lost with the execve.
     role = os.path.basename(options["--socket"]).removesuffix(".sock")
     linux.set_process_name(f"lastcall-{role}"[:15])
-    wake_fd = int(options.get("--wake-fd", -1))
-    ring_fd = int(options.get("--ring-fd", -1))
-    for fd in (wake_fd, ring_fd):
+    wake_fd, ring_fd, owners_fd = (int(options.get(f"--{name}-fd", -1)) for name in ("wake", "ring", "owners"))
+    for fd in (wake_fd, ring_fd, owners_fd):
         if fd >= 0:
             os.set_inheritable(fd, False)  # they came over an execve; no container gets them
     ring = Ring(ring_fd, wake_fd) if ring_fd >= 0 else Ring.create("lastcall-shim", wake_fd)
@@ -90,6 +89,7 @@ def main(arguments: list[str]) -> int:
         cgroups,
         int(options.get("--lines", LINES_PER_SECOND)),
         NodeSize(json.loads(options.get("--capacity", "{}"))),
+        owners_fd,
     )
     Server(context, options["--socket"], state)
     gc.collect()

@@ -87,14 +87,17 @@ class Context:
         cgroups: Cgroups,
         lines_per_second: int = LINES_PER_SECOND,
         size: NodeSize | None = None,
+        owners_fd: int = -1,
     ) -> None:
-        """`lines_per_second` of each stream of output go to the timeline. `size` None: the machine's."""
+        """`lines_per_second` of each stream of output go to the timeline. `size` None: the machine's. `owners_fd` is
+        the way to front, where it mounts the host's disk for the ids of Pods (`idmap.py`), else -1."""
         self.loop = loop
         self.recorder = recorder
         self.directory = directory
         self.cgroups = cgroups
         self.lines_per_second = lines_per_second
         self.size = size or NodeSize({})
+        self.owners_fd = owners_fd
         self.machine_kills = MachineKills()
         self.own = Own()
         self.maps = procfs.id_map("/proc/self/uid_map"), procfs.id_map("/proc/self/gid_map")
@@ -163,6 +166,7 @@ class Container:
                 "cgroupFiles": entrance.files,
                 "cgroupView": self.limits.view(privileged=spec["privileged"]),
                 "limited": context.cgroups.mode != "none",
+                "ownersFd": context.owners_fd,
             }
             more = {"shm": self.sandbox.shm, "helper": filters.helper(self.maps[0]), "users": self.sandbox.users}
             child.run_container({**spec, **groups, **more}, status, stdio, self.sandbox.namespaces, self.maps)
@@ -331,6 +335,7 @@ class Container:
             facts["peakRss"] = status.peak_rss
             facts["endedTogether"] = self.limits.ended_together()
             facts["limitReached"] = self.limits.reached()
+            facts["filesInMemory"] = self.limits.files()
         if process.not_executed is not None:
             facts["notExecuted"] = process.not_executed
         elif status.code and not self.stop_signal_sent and not self._sigkill_sent:

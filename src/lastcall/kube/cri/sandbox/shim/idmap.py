@@ -6,9 +6,14 @@ makes there is written as N; only what has no other user (a container's upper di
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 
 from lastcall.world import linux
+
+_FRONT_SECONDS = 20.0
+"""How long front may take to answer: it does so within a millisecond, on a machine that is not busy."""
 
 
 class Users:
@@ -27,10 +32,30 @@ class Users:
         return self.first + (number if 0 <= number < self.count else 0)
 
 
-def map_owners(tree: int, users: Users) -> None:
-    """Of every mount of a detached tree. Raises OSError: EINVAL where a file system cannot, EPERM for a foreign one."""
+def map_owners(tree: int, users: Users, owners_fd: int = -1) -> None:
+    """Map the owners in every mount of a detached tree. `owners_fd` is the way to front, -1 for none.
+
+    Raises OSError: EINVAL where a file system cannot, EPERM for one of the host's without front.
+    """
     flags = linux.AT_EMPTY_PATH | linux.AT_RECURSIVE
-    linux.mount_setattr(tree, "", flags, linux.MOUNT_ATTR_IDMAP, userns_fd=users.fd)
+    try:
+        linux.mount_setattr(tree, "", flags, linux.MOUNT_ATTR_IDMAP, userns_fd=users.fd)
+    except PermissionError:
+        if owners_fd < 0:
+            raise
+        _ask_front(tree, users, owners_fd)
+
+
+def _ask_front(tree: int, users: Users, owners_fd: int) -> None:
+    """Let front, which is root of the machine, do the same (`kube/cluster/scratch/owners.py`). Raises OSError."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs, socket.socket(fileno=os.dup(owners_fd)) as front:
+        socket.send_fds(front, [b"map"], [tree, users.fd, theirs.fileno()])
+        theirs.close()
+        ours.settimeout(_FRONT_SECONDS)
+        number = int(ours.recv(16) or errno.ECONNRESET)
+    if number:
+        raise OSError(number, os.strerror(number))
 
 
 def cover(directory: str, users: Users) -> None:

@@ -59,6 +59,10 @@ class Limits:
         """Whether the container's own memory limit was reached; False: it was that of its Pod or its node."""
         return self._cgroups.limit_reached(self._path)
 
+    def files(self) -> int | None:
+        """Bytes of files in memory that count for it, when its processes have ended; None: nobody counts."""
+        return self._cgroups.shared_memory(self._path)
+
     def usage(self) -> Usage | None:
         return self._cgroups.usage(self._path)
 

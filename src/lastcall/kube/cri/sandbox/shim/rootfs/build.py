@@ -43,7 +43,7 @@ def build(spec: dict[str, Any]) -> None:
         if mount.get("image"):
             mount_image(root, mount, os.path.dirname(spec["rootfs"]["upper"]))
         else:
-            bind_mount(root, mount, proc_device, users)
+            bind_mount(root, mount, proc_device, users, spec.get("ownersFd", -1))
     if not spec["privileged"]:
         for path in spec["readonlyPaths"]:
             make_readonly(root, path)

@@ -23,7 +23,10 @@ class _NotMapped(SetupError):
     """A volume of a Pod with user ids of its own, on a file system whose owners cannot be mapped."""
 
 
-def bind_mount(root: Root, mount: dict[str, Any], proc_device: int, users: idmap.Users | None = None) -> None:
+def bind_mount(
+    root: Root, mount: dict[str, Any], proc_device: int, users: idmap.Users | None = None, owners_fd: int = -1
+) -> None:
+    """Mount a volume or a file of the node. `owners_fd` as in `idmap.map_owners`. Raises SetupError."""
     source, target = mount["source"], os.path.normpath("/" + mount["target"].lstrip("/"))
     try:
         try:
@@ -32,7 +35,7 @@ def bind_mount(root: Root, mount: dict[str, Any], proc_device: int, users: idmap
             raise SetupError(f"stat {source}: {words(error)}") from error
         tree = clone_tree(source, readonly=mount["readonly"])
         if users is not None and mount.get("ownersMapped"):
-            _map_owners(tree, source, users)
+            _map_owners(tree, source, users, owners_fd)
         place = _mount_point(root, source, target, is_directory=is_directory)
         if target == "/" or os.stat(place).st_dev == proc_device:
             raise SetupError(f"{target!r} cannot be mounted because it is inside /proc or the root itself")
@@ -66,10 +69,10 @@ def _mount_point(root: Root, source: str, target: str, *, is_directory: bool) ->
     return place
 
 
-def _map_owners(tree: int, source: str, users: idmap.Users) -> None:
+def _map_owners(tree: int, source: str, users: idmap.Users, owners_fd: int) -> None:
     """Raises _NotMapped in the words of runc libcontainer/mount_linux.go:mountFd."""
     try:
-        idmap.map_owners(tree, users)
+        idmap.map_owners(tree, users, owners_fd)
     except OSError as error:
         os.close(tree)
         hint = ""

@@ -1,0 +1,1 @@
+"""The directory on the host's disk for what containers write."""
