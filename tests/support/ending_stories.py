@@ -233,6 +233,12 @@ def others_out_of_memory(tape: Any) -> None:
            endedTogether=True)  # fmt: skip
 
 
+def files_out_of_memory(tape: Any) -> None:
+    begin(tape)
+    exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20, peakRss=3 << 20,
+           filesInMemory=(60 << 20) + 1)  # fmt: skip
+
+
 def child_out_of_memory(tape: Any) -> None:
     begin(tape)
     exited(tape, 0.2, 1, None, oomKilled=True, oomKills=2, memoryLimit=64 << 20)

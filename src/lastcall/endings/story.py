@@ -232,6 +232,8 @@ class Seen:
     """False: it was killed below its own limit, because its Pod or its node had no more memory."""
     peak_rss: int | None = field(default=None, metadata=HIDDEN)
     """The most memory that PID 1, or a child that it waited for, had mapped; known where memory ran out."""
+    files_in_memory: int | None = field(default=None, metadata=HIDDEN)
+    """Bytes of files that counted as its memory after its end; known where memory ran out."""
     ended_together: bool = field(default=False, metadata=HIDDEN)
     """The kernel ended all of its processes at once, because memory ran out."""
     processes_left: ProcessesLeft | None = None

@@ -330,13 +330,15 @@ CONTAINERS: Mapping[str, Cause] = {
             "together": " The kernel ended all of its processes at once, as Kubernetes 1.28 and later request it on "
             "cgroup v2.",
             "others": " PID 1 itself had $peak at most: its other processes, or files in memory, took the rest.",
+            "files": " Files in memory, which count as its memory, had $files of it.",
         },
         fixes={
             "": "resources: {limits: {memory: more than $limit}}, or a program that uses less. How much it needs is "
             "not known, because it was killed at the limit.",
             "files": "See what took it. Other processes: resources: {limits: {memory: more than $limit}}, or fewer of "
-            "them. Files: those of an emptyDir with medium: Memory count against the limit. lastcall keeps every other "
-            "file of a container in memory, too, which a node with disks does not.",
+            "them. Files: those of an emptyDir with medium: Memory and of /dev/shm count against the limit. Other "
+            "files count only on a machine that has no disk for them, which `lastcall doctor` reports, and never on a "
+            "node.",
         },
     ),
     "childOutOfMemory": Cause(
@@ -350,8 +352,9 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "resources: {limits: {memory: more than $limit}}, or a program that uses less. How much it needs is "
             "not known, because it was killed at the limit.",
             "files": "See what took it. Other processes: resources: {limits: {memory: more than $limit}}, or fewer of "
-            "them. Files: those of an emptyDir with medium: Memory count against the limit. lastcall keeps every other "
-            "file of a container in memory, too, which a node with disks does not.",
+            "them. Files: those of an emptyDir with medium: Memory and of /dev/shm count against the limit. Other "
+            "files count only on a machine that has no disk for them, which `lastcall doctor` reports, and never on a "
+            "node.",
         },
     ),
     "exitCode137OfItsOwn": Cause(

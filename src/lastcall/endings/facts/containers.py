@@ -184,6 +184,7 @@ def _seen(run: Sequence[Entry], stop: Stop, exit_: Entry | None, ends_at: float 
         memory_limit=_whole(exited.get("memoryLimit")) if exited else None,
         limit_reached=exited is None or exited.get("limitReached") is not False,
         peak_rss=_whole(exited.get("peakRss")) if exited else None,
+        files_in_memory=_whole(exited.get("filesInMemory")) if exited else None,
         ended_together=bool(exited and exited.get("endedTogether")),
         processes_left=processes_left_of(run),
         children_ended=children_ended_of(run),

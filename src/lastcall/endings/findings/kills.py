@@ -113,7 +113,11 @@ def _out_of_memory(s: RunSubject) -> Finding:
     seen = said("outOfMemory", "counted" if c.seen.oom_kills else "inferred")
     when = times_and_when(c, s.ending) or ("" if c.exit.at is None else at(c.exit.at))
     together = said("outOfMemory", "together") if c.seen.ended_together else ""
-    others = said("outOfMemory", "others", peak=_mebibytes(c.seen.peak_rss or 0)) if _others_used_it(c) else ""
+    others = ""
+    if _files_used_it(c):
+        others = said("outOfMemory", "files", files=_mebibytes(c.seen.files_in_memory or 0))
+    elif _others_used_it(c):
+        others = said("outOfMemory", "others", peak=_mebibytes(c.seen.peak_rss or 0))
     text = said("outOfMemory", container=c.name, when=when, group=group, seen=seen, together=together, who=others)
     remedy = _more_memory(c, "outOfMemory")
     return Finding("outOfMemory", "problem", text, c.name, remedy.advice, change=remedy.change)
@@ -140,7 +144,7 @@ def _whose_memory(c: ContainerEnding) -> str:
 def _more_memory(c: ContainerEnding, id_: str) -> Remedy:
     if not c.seen.memory_limit or not c.seen.limit_reached:
         return NOTHING
-    advice = fix(id_, "files" if _others_used_it(c) else "", limit=_bytes(c.seen.memory_limit))
+    advice = fix(id_, "files" if _others_used_it(c) or _files_used_it(c) else "", limit=_bytes(c.seen.memory_limit))
     larger = container_change(c.name, c.kind, resources={"limits": {"memory": str(2 * c.seen.memory_limit)}})
     return Remedy(advice, replace(larger, program="useLessMemory"))
 
@@ -149,6 +153,12 @@ def _others_used_it(c: ContainerEnding) -> bool:
     """Return whether PID 1, also with a child that it waited for, never had more than half of the limit."""
     limit = c.seen.memory_limit if c.seen.limit_reached else None
     return bool(c.seen.peak_rss and limit and c.seen.peak_rss * 2 <= limit)
+
+
+def _files_used_it(c: ContainerEnding) -> bool:
+    """Return whether files in memory were at least half of what the container may have."""
+    limit = c.seen.memory_limit if c.seen.limit_reached else None
+    return bool(c.seen.files_in_memory and limit and c.seen.files_in_memory * 2 >= limit)
 
 
 def _own_137(s: RunSubject) -> Finding:

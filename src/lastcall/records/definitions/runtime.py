@@ -123,6 +123,9 @@ class ProcessExited(TypedDict):
         Annotated[bool | None, "false: memory ran out in its Pod or its node; null: the kernel does not say"]
     ]
     peakRss: NotRequired[Annotated[Bytes, "of PID 1 or a child that it waited for; known where memory ran out"]]
+    filesInMemory: NotRequired[
+        Annotated[Bytes | None, "that counted as its memory and were there after its end; null: nobody counts"]
+    ]
     endedTogether: NotRequired[Annotated[bool | None, "the kernel ended all of it at once; null: it does not say"]]
     notExecuted: NotRequired[Annotated[NotExecuted, "the kernel refused to execute the program: what its file is"]]
     podListeners: NotRequired[Annotated[list[PodListener], "of a crash: who listened in its Pod right after it"]]

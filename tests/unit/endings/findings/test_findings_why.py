@@ -15,6 +15,7 @@ from ending_stories import (
     claim_held_before,
     connections_ended_well,
     ends_long_after_a_signal_that_it_did_not_get,
+    files_out_of_memory,
     handler_for_another,
     hangs_in_its_handler,
     memory_limit,
@@ -110,7 +111,9 @@ TABLE = [
      "control group).", ""),
     (others_out_of_memory, "outOfMemory", "problem", "at once, as Kubernetes 1.28 and later request it on cgroup v2. "
     "PID "
-     "1 itself had 12Mi at most", "lastcall keeps every other file of a container in memory"),
+     "1 itself had 12Mi at most", "Other files count only on a machine that has no disk for them"),
+    (files_out_of_memory, "outOfMemory", "problem", "Files in memory, which count as its memory, had 61Mi of it",
+     "medium: Memory and of /dev/shm count against the limit"),
     (child_out_of_memory, "childOutOfMemory", "problem", "2 processes of app because memory ran out (limit 64Mi)",
      "more than 64Mi"),
     (child_out_of_memory_then_sigkill, "killed", "problem", "still ran 10 s after SIGTERM", "above 10"),

@@ -57,6 +57,10 @@ if TYPE_CHECKING:
             None where the kernel does not say."""
             ...
 
+        def shared_memory(self, path: str) -> int | None:
+            """Bytes of files in memory (tmpfs) and of shared memory that are counted here; None when nobody counts."""
+            ...
+
         def usage(self, path: str) -> Usage | None:
             """What the group uses now; None when it is gone or nobody counts."""
             ...

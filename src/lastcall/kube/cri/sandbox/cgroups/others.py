@@ -102,6 +102,9 @@ class NoCgroups:
     def limit_reached(self, path: str) -> bool | None:
         return None
 
+    def shared_memory(self, path: str) -> int | None:
+        return None
+
     def usage(self, path: str) -> Usage | None:
         return None
 

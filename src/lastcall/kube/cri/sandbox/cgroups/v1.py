@@ -100,6 +100,10 @@ class CgroupsV1:
         peaks = [peak for name in names if (peak := self._number("memory", path, name)) is not None]
         return None if limit is None or not peaks else max(peaks) >= limit - _LARGEST_CHARGE
 
+    def shared_memory(self, path: str) -> int | None:
+        here = self._at("memory", path)
+        return files.number(f"{here}/memory.stat", "total_shmem") if here else None
+
     def usage(self, path: str) -> Usage | None:
         memory = self._number("memory", path, "memory.usage_in_bytes")
         cpu = self._number("cpuacct", path, "cpuacct.usage")

@@ -78,6 +78,9 @@ class CgroupsV2:
         count = files.number(f"{self._at(path)}/memory.events", "oom")
         return None if count is None else count > 0
 
+    def shared_memory(self, path: str) -> int | None:
+        return files.number(f"{self._at(path)}/memory.stat", "shmem")
+
     def usage(self, path: str) -> Usage | None:
         here = self._at(path)
         memory = files.number(f"{here}/memory.current")
