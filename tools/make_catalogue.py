@@ -27,7 +27,7 @@ from lastcall.endings.catalogue.lookup import CATALOGUE  # noqa: E402
 from lastcall.endings.render.envelope import Head, envelope  # noqa: E402
 from lastcall.endings.render.json_v1 import DEFINITIONS, RECORD_SCHEMA, SCHEMA, Document  # noqa: E402
 from lastcall.experiment.rollout import document as rollout  # noqa: E402
-from lastcall.experiment.rollout import report as rollout_report  # noqa: E402
+from lastcall.experiment.rollout import report_json as rollout_report  # noqa: E402
 from lastcall.traffic.causes import CAUSE_IDS  # noqa: E402
 
 RECORDS = "lastcall.records.definitions"

@@ -14,8 +14,8 @@ from lastcall.endings import Ending
 from lastcall.experiment.rollout.html import html_page
 from lastcall.experiment.rollout.result import Result
 from lastcall.traffic.account import account
-from lastcall.traffic.advice import judge
 from lastcall.traffic.outcome import Outcome
+from lastcall.traffic.verdict import judge
 
 NAME = "checkout-with-a-rather-long-name-6f7d8c9b54-x2x4z"
 

@@ -44,7 +44,8 @@ from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.reasons.failures import NotWell
 from lastcall.experiment.rollout import checks as rollout_checks
 from lastcall.experiment.rollout.html import html_page as rollout_page
-from lastcall.experiment.rollout.report import as_json, tell_limits, tell_results
+from lastcall.experiment.rollout.report import tell_limits, tell_results
+from lastcall.experiment.rollout.report_json import as_json
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.run import checks as run_checks
 from lastcall.kube.api.resources import DEPLOYMENTS

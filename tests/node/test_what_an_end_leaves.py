@@ -131,6 +131,53 @@ import sys; signal.signal(signal.SIGTERM, stop)
 
 
 @inside
+async def test_who_runs_beside_pid_1_at_the_stop_signal_is_listed_with_its_parent(world: ShimWorld) -> None:
+    container = await world.start(await world.sandbox(), "sh", "-c", "sh -c 'sleep 300; :' & echo ready; wait")
+    await world.printed(container, "ready")
+    await world.until(lambda: "sleep 300 " in world.processes().values())
+    await world.runtime.stop_container(container, 1)
+    await world.ended(container)
+    (record,) = world.find("ProcessesAtStop")
+    shell, sleep = sorted(record.facts["processes"], key=lambda each: each["containerPid"])
+    assert (shell["name"], shell["parent"], shell["disposition"]) == ("sh", 1, "default")
+    assert (sleep["name"], sleep["parent"]) == ("sleep", shell["containerPid"])
+    assert record.at_ns < world.find("SignalSent")[-1].at_ns
+
+
+@inside
+async def test_a_program_whose_handler_waits_for_itself_is_seen_to_wait_without_a_limit(world: ShimWorld) -> None:
+    handler = """
+import threading
+never = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: never.wait())
+"""
+    container = await serve(world, handler)
+    await world.runtime.stop_container(container, 1)
+    await world.ended(container)
+    (record,) = world.find("WaitsAtKill")
+    (process,) = record.facts["processes"]
+    assert process["waits"] == [{"call": "futex", "threads": 1, "limited": False, "own": True}]
+    assert record.facts["cpuSeconds"] < record.facts["seconds"]
+    assert record.at_ns < world.find("SignalSent")[-1].at_ns, "before SIGKILL"
+
+
+@inside
+async def test_a_program_whose_handler_works_is_not_seen_to_wait(world: ShimWorld) -> None:
+    handler = """
+def work(*_):
+    while True: pass
+signal.signal(signal.SIGTERM, work)
+"""
+    container = await serve(world, handler)
+    await world.runtime.stop_container(container, 1)
+    await world.ended(container)
+    (record,) = world.find("WaitsAtKill")
+    (process,) = record.facts["processes"]
+    assert [each["call"] for each in process["waits"]] == [""]
+    assert record.facts["cpuSeconds"] > 0
+
+
+@inside
 async def test_zombies_are_counted_and_told_from_the_living(world: ShimWorld) -> None:
     fork = """
 for _ in range(3):

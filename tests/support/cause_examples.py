@@ -582,6 +582,10 @@ EXAMPLES: dict[str, Example] = {
         ),
         (BY_PROBE, along(OUT_OF_MEMORY)),
     ),
+    "deadlocked": Example(
+        stories.deadlocked,
+        (NO_SIGTERM, edit(k.PROCESS_EXITED, signal=None), shown("ignored"), without(k.WAITS_AT_KILL)),
+    ),
     "killed": Example(
         stories.takes_too_long,
         (along(edit(k.PROCESS_EXITED, signal=None)), unsent("SIGKILL")),

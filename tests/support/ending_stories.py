@@ -212,6 +212,94 @@ def hangs_in_its_handler(tape: Any) -> None:
     killed(tape)
 
 
+def waits(*calls: dict[str, Any], **process: Any) -> dict[str, Any]:
+    return {"containerPid": 1, "name": "web", "waits": list(calls), **process}
+
+
+LOCK = {"call": "futex", "threads": 1, "limited": False, "own": True}
+
+
+def at_kill(tape: Any, *processes: dict[str, Any], cpu: float = 0.0) -> None:
+    facts = {"signal": "SIGTERM", "seconds": 10.0, "cpuSeconds": cpu, "idleSeconds": 10.0 - cpu}
+    tape.add(10.008, "runtime", k.WAITS_AT_KILL, "app", **facts, processes=list(processes))
+
+
+def beside(tape: Any, *processes: dict[str, Any]) -> None:
+    listed = [{"pid": 30 + i, "parent": 1, "state": "S", **each} for i, each in enumerate(processes)]
+    tape.add(0.008, "runtime", k.PROCESSES_AT_STOP, "app", signal="SIGTERM", processes=listed, more=0)
+
+
+def deadlocked(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits(LOCK))
+    killed(tape)
+
+
+def child_of_tini_deadlocked(tape: Any) -> None:
+    begin(tape, ("tini", "--", "node"), "handled", "/usr/bin/tini")
+    beside(tape, {"containerPid": 9, "name": "node", "disposition": "handled"})
+    tini = waits({**LOCK, "call": "rt_sigtimedwait", "own": False}, name="tini")
+    at_kill(tape, tini, waits({**LOCK, "threads": 5}, containerPid=9, name="node"))
+    left(tape, {**NODE, "child": True})
+    killed(tape)
+
+
+def waits_without_a_limit(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits(LOCK, {**LOCK, "call": "epoll_wait", "own": False}))
+    killed(tape)
+
+
+def waits_with_a_limit(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits({**LOCK, "limited": True}), cpu=0.02)
+    killed(tape)
+
+
+def sleeps(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits({**LOCK, "call": "clock_nanosleep", "limited": True, "own": False, "wakesIn": 14.2}))
+    killed(tape)
+
+
+def sleeps_shortly(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits({**LOCK, "call": "clock_nanosleep", "limited": True, "own": False, "wakesIn": 0.1}))
+    killed(tape)
+
+
+def works(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits({**LOCK, "limited": True}, {**LOCK, "call": ""}), cpu=4.0)
+    killed(tape)
+
+
+def reads_from_somewhere(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits({**LOCK, "call": "read", "limited": None, "own": False}))
+    killed(tape)
+
+
+def locked_with_an_alarm(tape: Any) -> None:
+    deadlocked(tape)
+    for record in tape.records:
+        if record.kind == k.PROCESS_SIGNAL_STATE:
+            record.facts["caught"] = ["SIGTERM", "SIGALRM"]
+
+
+def new_child_of_tini_locked(tape: Any) -> None:
+    child_of_tini_deadlocked(tape)
+    for record in tape.records:
+        if record.kind == k.WAITS_AT_KILL:
+            record.facts["processes"][1]["afterSignal"] = True
+
+
+def lock_shared_with_another(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits({**LOCK, "own": False}))
+    killed(tape)
+
+
 def takes_too_long(tape: Any) -> None:
     begin(tape)
     killed(tape)

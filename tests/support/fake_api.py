@@ -183,12 +183,13 @@ class FakeAPI:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation_policy: str | None = None,
+        dry_run: bool = False,
     ) -> Object:
         await self._called("delete", resource, name)
         old = self._existing(resource, name, namespace)
         if uid is not None and uid != old["metadata"]["uid"]:
             raise status_failure(409, "Conflict", "Precondition failed: UID")
-        return self.remove(resource, name, namespace)
+        return old if dry_run else self.remove(resource, name, namespace)
 
     async def close(self) -> None:
         self.break_watches()

@@ -6,8 +6,8 @@ from rollout_lives import pod_life
 
 from lastcall.experiment.rollout.result import Result
 from lastcall.traffic.account import account
-from lastcall.traffic.advice import judge
 from lastcall.traffic.outcome import Outcome
+from lastcall.traffic.verdict import judge
 
 
 def rollout_result(name: str = "web-1", workload: str = "web", **more: Any) -> Result:

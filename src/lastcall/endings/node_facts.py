@@ -33,6 +33,60 @@ class ProcessLeft:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessAtStop:
+    """A process beside PID 1. `container_pid` is its number inside, `parent` that of its parent (0: outside, or not
+    known), `disposition` what it does with the stop signal."""
+
+    container_pid: int
+    parent: int
+    name: str
+    disposition: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadsWaiting:
+    """Threads of one process that slept in the system call `call` ("": they ran, or nobody knows). `limited`: it ends
+    after some time by itself. `own`: a futex that only threads of the same process can wake. `wakes_in`: seconds until
+    the sleep would have ended."""
+
+    call: str
+    threads: int
+    limited: bool | None
+    own: bool
+    wakes_in: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessWaiting:
+    """`after_signal`: it was begun only after the stop signal."""
+
+    container_pid: int
+    name: str
+    waits: tuple[ThreadsWaiting, ...]
+    after_signal: bool = False
+
+    @property
+    def locked(self) -> bool:
+        """Return whether all of its threads wait without a time limit for what only one of them can do."""
+        return bool(self.waits) and all(each.own and each.limited is False for each in self.waits)
+
+    @property
+    def threads(self) -> int:
+        return sum(each.threads for each in self.waits)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsAtKill:
+    """What the processes of a container did from the stop signal until SIGKILL, `seconds` later: the CPU time that they
+    used, for how long they had used none (`idle_seconds`), and what they waited for. PID 1 is the first."""
+
+    seconds: float
+    cpu_seconds: float
+    idle_seconds: float
+    processes: tuple[ProcessWaiting, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessesLeft:
     """Other processes of a container that lived right before it was killed (`when` SIGKILL), or that the kernel killed
     when PID 1 exited (exit). `more` were too many to tell; `zombies` had ended already."""

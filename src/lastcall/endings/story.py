@@ -8,7 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from lastcall.endings.node_facts import ChildEnd, FirstReaction, ListenerClosed, PodListener, ProcessesLeft, Sockets
+from lastcall.endings.node_facts import (
+    ChildEnd,
+    FirstReaction,
+    ListenerClosed,
+    PodListener,
+    ProcessAtStop,
+    ProcessesLeft,
+    Sockets,
+    WaitsAtKill,
+)
 from lastcall.records.definitions.parts import ContainerKind
 from lastcall.records.json_shape import HIDDEN, key, rfc3339
 from lastcall.records.record import Facts, Record
@@ -236,7 +245,11 @@ class Seen:
     """Bytes of files that counted as its memory after its end; known where memory ran out."""
     ended_together: bool = field(default=False, metadata=HIDDEN)
     """The kernel ended all of its processes at once, because memory ran out."""
+    processes_at_stop: tuple[ProcessAtStop, ...] = ()
+    """The processes beside PID 1 that ran when the stop signal was sent, as far as they were listed."""
     processes_left: ProcessesLeft | None = None
+    waits: WaitsAtKill | None = field(default=None, metadata=HIDDEN)
+    """What it waited for when SIGKILL came; None for one that was not killed, and where nobody looked."""
     children_ended: tuple[ChildEnd, ...] = field(default=(), metadata=HIDDEN)
     sockets: Sockets | None = None
     pod_listeners: tuple[PodListener, ...] | None = field(default=None, metadata=HIDDEN)

@@ -5,7 +5,7 @@
 import posixpath
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "zsh"))
@@ -55,6 +55,67 @@ def commands_of(script: str) -> list[list[str]]:
         else:
             found[-1].append(word)
     return [each for each in found if each]
+
+
+_OPENS, _CLOSES = ("if", "case", "for", "while", "until", "select", "{", "("), ("fi", "esac", "done", "}", ")")
+_NOT_READ = re.compile(r"""<<|\\;|['"];['"]|\w+\s*\(\)|\bfunction\b|\besac\b""")
+"""Documents in a script, functions, choices, and a `;` that is a word: what only a shell can read."""
+_COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#[^'\"\n]*$")
+_COPIES = re.compile(r"\d*[<>]&\d*-?|&>>?|>\|")
+"""Redirections with the characters that join commands."""
+_REDIRECTION = re.compile(r"\d*[<>]|&>")
+_ONLY_IF_EXEC_FAILED = ("echo", "printf", "exit", "false", "true", ":", "return", "logger")
+
+
+def never_run(script: str) -> tuple[list[str], list[str]] | None:
+    """Return the command that a shell becomes by `exec`, and the first one after it, which no shell runs any more; None
+    if there is none, or if only a shell can read the script.
+
+    A command that says that `exec` failed is meant for that (POSIX.1, exec: a shell that is not interactive exits).
+    """
+    if _NOT_READ.search(script):
+        return None
+    try:
+        text = _COPIES.sub(" >x ", _COMMENT.sub("", script.replace("\\\n", " "))).replace("\n", " ; ")
+        lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|()")
+        lexer.whitespace_split, lexer.commenters = True, ""
+        words = list(lexer)
+    except ValueError:
+        return None
+    became: list[str] = []
+    after: list[list[str]] = []
+    for joint, command in _with_joints(words):
+        if became:
+            after.append(command)
+        elif joint == ";" and command[0] == "exec" and len(command) > 1 and not _only_redirects(command[1:]):
+            became = command
+    meant = [each for each in after if each[0] not in _ONLY_IF_EXEC_FAILED]
+    return (became, meant[0]) if meant else None
+
+
+def _with_joints(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each simple command with what joins it to the one before: ";" for the next one of the script itself, ""
+    for one that is only run at times, or elsewhere."""
+    depth, joint, command = 0, ";", list[str]()
+    for word in [*words, ";"]:
+        if not word or not set(word) <= set(";&|()"):
+            if not command and word in _CLOSES:
+                depth -= 1
+            if word in _OPENS and not command:
+                depth += 1
+            command.append(word)
+            continue
+        if command:
+            ends = word.replace("(", "").replace(")", "")
+            yield (joint if not depth and ends in ("", ";") else ""), command
+        depth += word.count("(") - word.count(")")
+        joint, command = ";" if set(word) <= {";"} else "", []
+
+
+def _only_redirects(words: Sequence[str]) -> bool:
+    """Whether `exec` has no program: it only opens files of the shell itself."""
+    before = ["", *words[:-1]]
+    return all(_REDIRECTION.match(word) or last.endswith(("<", ">")) for last, word in zip(before, words, strict=True))
 
 
 def shell_of(text: str) -> str:

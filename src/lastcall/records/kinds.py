@@ -115,6 +115,8 @@ SOCKETS_AT_STOP: Kind[witness.SocketsAtStop] = Kind("SocketsAtStop")
 LISTENER_CLOSED: Kind[witness.ListenerClosed] = Kind("ListenerClosed")
 CONNECTIONS_CLOSED: Kind[witness.ConnectionsClosed] = Kind("ConnectionsClosed")
 SOCKETS_AT_EXIT: Kind[witness.SocketsAtExit] = Kind("SocketsAtExit")
+PROCESSES_AT_STOP: Kind[witness.ProcessesAtStop] = Kind("ProcessesAtStop")
+WAITS_AT_KILL: Kind[witness.WaitsAtKill] = Kind("WaitsAtKill")
 PROCESSES_LEFT: Kind[witness.ProcessesLeft] = Kind("ProcessesLeft")
 CHILD_ENDED: Kind[witness.ChildEnded] = Kind("ChildEnded")
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 from lastcall.contexts import ContextOptions
 from lastcall.errors import ClusterError, LastcallError, StillThere, UserError
 from lastcall.experiment import ClusterProcess, unused_name
-from lastcall.kube.api import NAMESPACES, StatusError, is_not_found
+from lastcall.kube.api import NAMESPACES, StatusError, is_not_found, name_of
 from lastcall.kube.cluster import AddNode, ClusterStartError, RemoveNode, parse_node_capacity
 from lastcall.manifests.applying import Named
 from lastcall.testing.link import Link
@@ -220,6 +220,7 @@ class AsyncCluster(AsyncNamespace):
         """Return a line for each object that keeps a namespace, else what the namespace says."""
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.endings import fix, kinds_left, wait_of
+        from lastcall.experiment.reasons import what_refuses_the_delete
 
         namespace = await self._objects.get(named)
         lines = [f"namespace {named.name} is not gone after {seconds:.0f} s:"]
@@ -231,6 +232,8 @@ class AsyncCluster(AsyncNamespace):
                 for each in (await self._objects.client.list(resource, named.name)).items:
                     if wait := wait_of(each, resource.kind):
                         lines.append(wait.what)
+                    refused = await what_refuses_the_delete(self._objects.client, resource, each)
+                    lines += [f"{resource.kind} {named.name}/{name_of(each)}:", *refused] if refused else []
         wait = wait_of(namespace, "Namespace")
         if len(lines) > 1:
             lines.append(f"  fix: {fix('waitsFor', 'NamespaceFinalizersRemaining')}")

@@ -1,13 +1,5 @@
 from .account import Account as Account
 from .account import account as account
-from .advice import ASKS as ASKS
-from .advice import Judgement as Judgement
-from .advice import judge as judge
-from .advice import only_sleeps as only_sleeps
-from .advice import own_wait as own_wait
-from .advice import refused as refused
-from .advice import sleep_patch as sleep_patch
-from .advice import with_advice as with_advice
 from .bounds import percentage as percentage
 from .bounds import upper_bound as upper_bound
 from .causes import CAUSE_IDS as CAUSE_IDS
@@ -52,6 +44,9 @@ from .outcome import Kind as Kind
 from .outcome import Lost as Lost
 from .outcome import Outcome as Outcome
 from .patches import merged as merged
+from .pauses import only_sleeps as only_sleeps
+from .pauses import own_wait as own_wait
+from .pauses import sleep_patch as sleep_patch
 from .printed import answered_unseen as answered_unseen
 from .printed import ids_printed as ids_printed
 from .process import LoadClient as LoadClient
@@ -75,6 +70,11 @@ from .through_api import reasons as reasons
 from .through_api import silent_before as silent_before
 from .through_api import with_causes as with_causes
 from .through_api import with_lags as with_lags
+from .verdict import ASKS as ASKS
+from .verdict import Judgement as Judgement
+from .verdict import judge as judge
+from .verdict import refused as refused
+from .verdict import with_advice as with_advice
 from .virtual import Behaviour as Behaviour
 from .virtual import KindBehaviour as KindBehaviour
 from .virtual import VirtualLoad as VirtualLoad

@@ -2,11 +2,13 @@
 
 # check: pure
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lastcall.endings import ProgramChange
+from lastcall.traffic.account import Account
+from lastcall.traffic.lives import PodLife
 
 SPARE_SECONDS = 1.0
 """Beyond the longest lag that was seen: what is left over is what saves requests on a slower day."""
@@ -26,6 +28,22 @@ class Advice:
     program: ProgramChange | None = None
     refused: str = ""
     pause: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Disruption:
+    """What advice is drawn from. `owner` is the Deployment (or other owner of Pods) as it was, `port` the container's
+    port of the Service, `sleep_hooks` whether this Kubernetes has preStop hooks that sleep (1.30 on), `longest_lag` how
+    late, in seconds, a change of endpoints may usually be, `disrupt` what was done, `path` what requests ask for."""
+
+    account: Account
+    lives: Sequence[PodLife]
+    owner: dict[str, Any]
+    port: int | str
+    sleep_hooks: bool
+    longest_lag: float
+    disrupt: str
+    path: str
 
 
 def grace_of(owner: dict[str, Any]) -> int:

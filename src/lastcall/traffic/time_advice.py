@@ -23,10 +23,18 @@ def more_time(account: Account, count: int, lives: Sequence[PodLife], owner: dic
     for ending in endings:
         if (finding := why_not_ended(ending)) is not None:
             return _end_on_signal(finding, count)
+        if (finding := _waits_for_nothing_that_ends(ending)) is not None:
+            return _end_on_signal(finding, count)
     wanted = _wanted_seconds(account, lives, owner)
     heard = any(c.process.disposition == "handled" for ending in endings for c in ending.containers)
     sentence = fix("requestKilled", "" if heard else "unseen", wanted=wanted, grace=grace_of(owner))
     return Advice("requestKilled", sentence, count, in_template({"terminationGracePeriodSeconds": wanted}))
+
+
+def _waits_for_nothing_that_ends(ending: Ending) -> Finding | None:
+    """Return why a program was killed that only its own change can end in time; None for others."""
+    found = (each for each in ending.findings if each.id == "killed" and each.change is not None)
+    return next((each for each in found if each.change is not None and each.change.program), None)
 
 
 def _ending_of(life: PodLife) -> Ending:

@@ -63,7 +63,8 @@ async def test_a_handler_gets_the_stop_signal_and_its_mask_is_on_record_before_i
     assert [(r.facts["signal"], r.facts["why"]) for r in sent] == [("SIGTERM", "StopContainer")]
     assert sent[0].facts["pid"] == world.find("ProcessStarted")[0].facts["pid"]
     # A child of the shell may have been ending at the last look: that is told after the exit, at any time.
-    ends = [kind for kind in world.sequence() if kind not in ("ProcessStarted", "ProcessesLeft", "ChildEnded")]
+    others = ("ProcessStarted", "ProcessesAtStop", "ProcessesLeft", "ChildEnded")
+    ends = [kind for kind in world.sequence() if kind not in others]
     assert ends == ["Output", "ProcessSignalState", "SignalSent", "Output", "ProcessExited"]
 
 

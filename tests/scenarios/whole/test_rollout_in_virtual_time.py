@@ -13,7 +13,7 @@ from lastcall.experiment.rollout.embedded import EmbeddedWorkspace
 from lastcall.experiment.rollout.html import html_page
 from lastcall.experiment.rollout.old_pods import stories
 from lastcall.experiment.rollout.options import RolloutOptions
-from lastcall.experiment.rollout.report import as_json
+from lastcall.experiment.rollout.report_json import as_json
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.session import RolloutSession
 from lastcall.experiment.rollout.target import find_target
@@ -23,9 +23,9 @@ from lastcall.kube.cluster.options import ClusterOptions
 from lastcall.kube.cluster.propagation import parse_propagation
 from lastcall.kube.cluster.virtual.tree import VirtualRolloutCluster
 from lastcall.manifests.read import load_manifests
-from lastcall.traffic.advice import Judgement, judge
 from lastcall.traffic.load import Load
 from lastcall.traffic.thresholds import Thresholds
+from lastcall.traffic.verdict import Judgement, judge
 from lastcall.traffic.virtual import Behaviour, KindBehaviour, VirtualLoad
 from lastcall.world.clock import monotonic
 from lastcall.world.virtual import run_virtual

@@ -11,8 +11,8 @@ import pytest
 from lastcall.endings.story import Finding
 from lastcall.records.language import catalogue_of
 from lastcall.records.said import Said, fact_of
-from lastcall.traffic.advice import Judgement
 from lastcall.traffic.proposal import Advice
+from lastcall.traffic.verdict import Judgement
 
 TEXTS: dict[type, tuple[str, ...]] = {Finding: ("text", "advice"), Advice: ("sentence",), Judgement: ("sentence",)}
 """What is made of sentences → its fields with them."""

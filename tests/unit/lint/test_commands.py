@@ -108,3 +108,34 @@ def test_what_stops_a_server_at_once(argv, stops):
 def test_what_is_known_of_an_image_by_its_name(image, no_shell, root):
     assert images.has_no_shell(image) is no_shell
     assert images.runs_as_root(image) is root
+
+
+@pytest.mark.parametrize(
+    ("script", "lost"),
+    [
+        ("exec app; cleanup", "cleanup"),
+        ("set -e\nexec app --flag \\\n --other >/log 2>&1\ntouch /done", "touch"),
+        ("trap 'touch /done' EXIT\nexec python3 -c 'import x\nfor i in y: pass'\ntouch /done", "touch"),
+        ("if a; then b; fi\nexec app\nc", "c"),
+        ("exec app; echo 'no app' >&2; exit 127", ""),
+        ("exec 3< file; app", ""),
+        ("exec >>/log 2>&1\napp", ""),
+        ("[ -x a ] && exec a\nexec b", ""),
+        ("exec a || b", ""),
+        ("exec a | tee log\nb", ""),
+        ("exec a & b; wait", ""),
+        ("(exec a); b", ""),
+        ("{ exec a; }; b", ""),
+        ("f() {\n exec a\n}\nf\nb", ""),
+        ("while :; do\n exec a\ndone\nb", ""),
+        ("case $1 in\n a)\n exec a\n ;;\n *)\n exec b\n ;;\nesac", ""),
+        ("exec find / -exec rm {} \\; -print", ""),
+        ("exec a # and then; b\n", ""),
+        ("exec a\n# don't come here\n", ""),
+        ("exec cat <<EOF\nb\nEOF\n", ""),
+        ("exec 'a", ""),
+    ],
+)
+def test_what_comes_after_exec_is_never_run(script, lost):
+    never = commands.never_run(script)
+    assert (never[1][0] if never else "") == lost

@@ -218,6 +218,11 @@ CASES = (
     Case("scriptLineEnds", (changed(CRLF, "data", {"stop.sh": "#!/bin/sh\necho a\r\nserver\r\n"}), scripted(["/hooks/stop.sh"], "command", defaultMode=0o755)), ("command",), severity="warning"),
     Case("scriptNoInterpreter", (changed(CRLF, "data", {"stop.sh": "echo ending\n"}), scripted(["/hooks/stop.sh"], "command", defaultMode=0o755)), ("command",)),
     Case("scriptNoInterpreter", (changed(CRLF, "data", {"stop.sh": "\n#!/bin/sh\necho\n"}), scripted(["/hooks/stop.sh"], "readinessProbe.exec.command", defaultMode=0o755)), ("command",)),
+    Case("execEndsScript", (in_container(WEB, "command", ["sh", "-c", "exec app --port 80\ntouch /shared/done"]),), ("command",)),
+    Case("execEndsScript", (in_container(in_container(WEB, "command", ["/bin/bash"]), "args", ["-c", "exec app; cleanup"]),), ("command",)),
+    Case("execEndsScript", (changed(CRLF, "data", {"stop.sh": "#!/bin/sh\nexec app 2>&1\necho ended\ncleanup\n"}), scripted(["/hooks/stop.sh"], "command", defaultMode=0o755)), ("command",)),
+    Case("secretLineEnd", (obj("Secret", "upstream", data={"token": "dG9rLTVmM2E5Cg=="}), in_container(WEB, "env", [{"name": "T", "valueFrom": {"secretKeyRef": {"name": "upstream", "key": "token"}}}])), ("data", "token")),
+    Case("secretLineEnd", (obj("Secret", "upstream", stringData={"token": "tok\n"}), in_container(WEB, "envFrom", [{"secretRef": {"name": "upstream"}}])), ("stringData", "token")),
     Case("unrendered", (in_container(WEB, "image", "example.com/web:${VERSION}"),), ("image",)),
     Case("hookCommandMissing", (in_container(in_container(WEB, "env", [{"name": "PATH", "value": "/opt/app/bin"}]), "lifecycle.preStop", {"exec": {"command": ["sleep", "5"]}}),), ("command",), True),
     Case("graceOnProbe", (in_container(WEB, "livenessProbe.terminationGracePeriodSeconds", 60),), ("livenessProbe", "terminationGracePeriodSeconds"), True),
@@ -379,6 +384,17 @@ TEST_HOOK = changed(
     },
 )
 IN_ORDER = {
+    "an exec that only opens files": (in_container(WEB, "command", ["sh", "-c", "exec 2>&1 >/log; migrate; exec app"]),),
+    "an exec for some arguments": (in_container(WEB, "command", ["sh", "-c", "if [ -n \"$1\" ]; then\nexec app\nfi\nexec web"]),),
+    "an exec and what says that it failed": (in_container(WEB, "command", ["sh", "-c", "exec app; echo 'no app' >&2; exit 127"]),),
+    "a Secret of a file with lines": (
+        obj("Secret", "tls", stringData={"key": "-----BEGIN\nabc\n-----END\n", "token": "tok"}),
+        in_container(WEB, "envFrom", [{"secretRef": {"name": "tls"}}]),
+    ),
+    "a Secret with a line end in a volume": (
+        obj("Secret", "tls", data={"token": "dG9rCg=="}),
+        in_pod(WEB, "volumes", [{"name": "tls", "secret": {"secretName": "tls"}}]),
+    ),
     "an application": (WEB, service(), budget(maxUnavailable=1), INGRESS, SETTINGS, in_container(deployment("b"), "env", ENV)),
     "a budget that leaves one": (WEB, budget(minAvailable=1)),
     "a budget in percent": (changed(WEB, "spec.replicas", 4), budget(minAvailable="50%")),

@@ -12,7 +12,6 @@ from lastcall.kube.api.resources import DEPLOYMENTS
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.traffic.account import account
-from lastcall.traffic.advice import judge
 from lastcall.traffic.bounds import upper_bound
 from lastcall.traffic.causes import Loss, decide_cause
 from lastcall.traffic.lives import PodLife
@@ -20,6 +19,7 @@ from lastcall.traffic.moments import Moment
 from lastcall.traffic.outcome import Outcome
 from lastcall.traffic.patches import merged
 from lastcall.traffic.reduce import pod_lives
+from lastcall.traffic.verdict import judge
 
 AT = Moment.at
 

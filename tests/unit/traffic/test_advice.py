@@ -10,11 +10,11 @@ from lastcall.kube.api.resources import DEPLOYMENTS
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.traffic.account import account
-from lastcall.traffic.advice import Judgement, judge
 from lastcall.traffic.advice_check import why_not
 from lastcall.traffic.hooks import own_sleep, waiting_hook
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
+from lastcall.traffic.verdict import Judgement, judge
 
 POD = {"name": "web-1", "ip": "10.244.0.2"}
 

@@ -8,11 +8,11 @@ import pytest
 from rollout_lives import pod_life
 
 from lastcall.traffic.account import Account, account
-from lastcall.traffic.advice import Judgement, judge
 from lastcall.traffic.connection_use import Limit
 from lastcall.traffic.lives import Outage, PodLife
 from lastcall.traffic.moments import Moment
 from lastcall.traffic.outcome import Outcome
+from lastcall.traffic.verdict import Judgement, judge
 
 OWNER: dict[str, Any] = {
     "apiVersion": "apps/v1",

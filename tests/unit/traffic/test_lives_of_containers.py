@@ -8,12 +8,12 @@ from rollout_lives import pod_life
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.traffic.account import account
-from lastcall.traffic.advice import judge
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.moments import Moment
 from lastcall.traffic.outcome import Outcome
 from lastcall.traffic.reduce import pod_lives
 from lastcall.traffic.serving import serving_containers
+from lastcall.traffic.verdict import judge
 
 AT = Moment.at
 

@@ -8,8 +8,8 @@ from rollout_lives import pod_life
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.traffic.account import account
-from lastcall.traffic.advice import Judgement, judge
 from lastcall.traffic.outcome import Outcome
+from lastcall.traffic.verdict import Judgement, judge
 
 OWNER: dict[str, Any] = {
     "apiVersion": "apps/v1",

@@ -259,6 +259,12 @@ CONTAINERS: Mapping[str, Cause] = {
             "hookFailed": "Correct the preStop hook first, which failed: the program may wait for what it was to do.",
             "connections": "If it still finished requests, set terminationGracePeriodSeconds above $grace. If it "
             "waited for connections that stay open, no time is enough: close them on $signal.",
+            "sleeps": "terminationGracePeriodSeconds: $grace, or a shorter sleep: it slept, and would have slept $left "
+            "more.",
+            "endless": "Look at what the program waits for after $signal: it used $used, and waited without a time "
+            "limit ($calls). Nothing shows that more time would help.",
+            "idle": "Look at what the program waits for after $signal: it used $used, so it did not work ($calls). A "
+            "longer grace period helps only if what it waits for ends by itself.",
             "stuck": "Look at what the program waits for after $signal: it still listened and did not accept "
             "$connections. Nothing shows that more time would help.",
         },
@@ -278,6 +284,25 @@ CONTAINERS: Mapping[str, Cause] = {
         fixes={
             "": "Find out what sends signals in the Pod or on the node: a supervisor, a script, `kill -9` by `kubectl "
             "exec`, another container with shareProcessNamespace.",
+        },
+    ),
+    "deadlocked": Cause(
+        title="The program handles its stop signal, and its own threads wait for each other until it is killed.",
+        remedy="Let the handler only set a flag or start a thread: what it calls must not wait for the code that it "
+        "interrupts. A longer grace period does not help.",
+        texts={
+            "": "$container handles $signal, and when SIGKILL came all $count threads of its process$by_name waited "
+            "for each other: for locks of their own memory, without a time limit (futex). It used $used. No thread was "
+            "left that could go on.",
+            "one": "$container handles $signal, and when SIGKILL came the only thread of its process$by_name waited "
+            "for a lock of its own memory, without a time limit (futex). It used $used. No thread was left that could "
+            "release it.",
+        },
+        fixes={
+            "": "Let the handler of $signal not wait for the code that it interrupts: it sets a flag, or begins a "
+            "thread that does the rest (Python: `threading.Thread(target=server.shutdown).start()`, because shutdown() "
+            "waits for serve_forever(); Java: no System.exit() in a shutdown hook). A longer grace period does not "
+            "help.",
         },
     ),
     "reloadsOnSignal": Cause(

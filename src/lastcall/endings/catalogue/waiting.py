@@ -234,7 +234,15 @@ WAITING: Mapping[str, Cause] = {
     "volumeNotMounted": Cause(
         title="A volume cannot be mounted: what it is made of does not exist.",
         remedy="Add what the volume is made of, or correct its type.",
-        fixes={"hostPath": "$path is not of the type that hostPath.type asks for"},
+        fixes={
+            "hostPath": "hostPath.path $path cannot be used as hostPath.type asks for: see the message",
+            "hostPathType": "hostPath.path: a path of the node that is $what, as hostPath.type asks for; $path is "
+            "none, or is not there. Or another hostPath.type: with DirectoryOrCreate and FileOrCreate the kubelet "
+            "makes it",
+            "dockerSocket": "hostPath.path: the socket of the container runtime that the node has (containerd: "
+            "/run/containerd/containerd.sock, CRI-O: /run/crio/crio.sock). $path is Docker's, which Kubernetes has not "
+            "used since 1.24. What only reads logs needs none: hostPath /var/log/pods",
+        },
     ),
     "quotaExceeded": Cause(
         title="A ResourceQuota has no room for another Pod, or wants resources that the Pod does not state.",

@@ -12,8 +12,10 @@ from lastcall.endings.facts.node import (
     closed_in_hook_of,
     first_reaction_of,
     pod_listeners_of,
+    processes_at_stop_of,
     processes_left_of,
     sockets_of,
+    waits_of,
 )
 from lastcall.endings.story import (
     ContainerEnding,
@@ -186,7 +188,9 @@ def _seen(run: Sequence[Entry], stop: Stop, exit_: Entry | None, ends_at: float 
         peak_rss=_whole(exited.get("peakRss")) if exited else None,
         files_in_memory=_whole(exited.get("filesInMemory")) if exited else None,
         ended_together=bool(exited and exited.get("endedTogether")),
+        processes_at_stop=processes_at_stop_of(run),
         processes_left=processes_left_of(run),
+        waits=waits_of(run),
         children_ended=children_ended_of(run),
         sockets=sockets_of(run, stop.signal_at),
         pod_listeners=pod_listeners_of(exited) if exited else None,

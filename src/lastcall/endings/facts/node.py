@@ -16,15 +16,20 @@ from lastcall.endings.node_facts import (
     ListenerClosed,
     Peer,
     PodListener,
+    ProcessAtStop,
     ProcessesLeft,
     ProcessLeft,
+    ProcessWaiting,
     Reaction,
     Sockets,
+    ThreadsWaiting,
+    WaitsAtKill,
 )
 from lastcall.endings.story import Entry
 from lastcall.records import kinds
 
 if TYPE_CHECKING:
+    from lastcall.records.definitions import parts
     from lastcall.records.definitions.runtime import ProcessExited
     from lastcall.records.definitions.witness import SocketsAtExit, SocketsAtStop
 
@@ -120,6 +125,54 @@ def pod_listeners_of(facts: "ProcessExited") -> tuple[PodListener, ...] | None:
     return tuple(
         PodListener(str(each.get("address") or ""), _number(each.get("port")), str(each.get("container") or ""))
         for each in found
+    )
+
+
+def processes_at_stop_of(entries: Sequence[Entry]) -> tuple[ProcessAtStop, ...]:
+    """Return the processes beside PID 1 that ran at the stop signal; none when nobody looked."""
+    found = next((e for e in entries if e.record.kind == kinds.PROCESSES_AT_STOP), None)
+    facts = found.facts_as(kinds.PROCESSES_AT_STOP) if found else None
+    return tuple(
+        ProcessAtStop(
+            _number(each.get("containerPid")),
+            _number(each.get("parent")),
+            str(each.get("name") or ""),
+            str(each.get("disposition") or ""),
+        )
+        for each in (facts.get("processes") if facts else None) or ()
+    )
+
+
+def waits_of(entries: Sequence[Entry]) -> WaitsAtKill | None:
+    """Return what a container waited for when SIGKILL came; None when that was not sent, or nobody looked."""
+    found = next((e for e in reversed(entries) if e.record.kind == kinds.WAITS_AT_KILL), None)
+    if found is None:
+        return None
+    facts = found.facts_as(kinds.WAITS_AT_KILL)
+    processes = tuple(
+        ProcessWaiting(
+            _number(each.get("containerPid")),
+            str(each.get("name") or ""),
+            tuple(_threads_waiting(wait) for wait in each.get("waits") or ()),
+            bool(each.get("afterSignal")),
+        )
+        for each in facts.get("processes") or ()
+    )
+    return WaitsAtKill(
+        float(facts.get("seconds") or 0.0),
+        float(facts.get("cpuSeconds") or 0.0),
+        float(facts.get("idleSeconds") or 0.0),
+        processes,
+    )
+
+
+def _threads_waiting(facts: "parts.ThreadsWaiting") -> ThreadsWaiting:
+    return ThreadsWaiting(
+        str(facts.get("call") or ""),
+        _number(facts.get("threads")),
+        facts.get("limited"),
+        bool(facts.get("own")),
+        facts.get("wakesIn"),
     )
 
 

@@ -12,6 +12,7 @@ from lastcall.endings.findings.observed import (
     ENDED,
     GRACE_OVER,
     KILLED,
+    LOCKED,
     NOT_KILLED,
     OOM_COUNTED,
     OUT_OF_MEMORY,
@@ -23,10 +24,11 @@ from lastcall.endings.findings.restarts import times_and_when
 from lastcall.endings.findings.sockets import waiting_for_a_stuck_program
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Row
+from lastcall.endings.findings.waiting_inside import kind_of_wait, remedy_of_wait
 from lastcall.endings.findings.words import at, exit_code
 from lastcall.endings.findings.words import connections as _connections
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.story import Change, ContainerEnding, Ending, Finding
+from lastcall.endings.story import Change, ContainerEnding, Finding
 from lastcall.records import kinds
 from lastcall.records.said import tell
 
@@ -65,12 +67,13 @@ def _time_over(s: RunSubject) -> Finding:
             text = said("killed", "hookTookTime", **facts, hook=_s(c.hook.seconds))
         else:
             text = said("killed", "stillRan", **facts)
-    remedy = _time_remedy(c, s.ending)
+    remedy = _time_remedy(s)
     return Finding("killed", "problem", text, c.name, remedy.advice, change=remedy.change)
 
 
-def _time_remedy(c: ContainerEnding, ending: Ending) -> Remedy:
+def _time_remedy(s: RunSubject) -> Remedy:
     """Return what to do about a PID 1 that handles its stop signal and still ran when its time was over."""
+    c, ending = s.run, s.ending
     left = c.seen.processes_left
     if c.process.disposition != "handled" or (left is not None and left.alive and is_shell(c)):
         return NOTHING
@@ -80,6 +83,8 @@ def _time_remedy(c: ContainerEnding, ending: Ending) -> Remedy:
         return NOTHING  # reloadsOnSignal says it: no time is long enough
     if c.stop.floor:
         return NOTHING  # hookOutlived says it
+    if LOCKED.holds(s):
+        return NOTHING  # deadlocked says it
     if c.hook and c.hook.outcome == "failed":
         return Remedy(fix("killed", "hookFailed"), Change(program="fixHook"))
     if waiting := waiting_for_a_stuck_program(c):
@@ -90,6 +95,8 @@ def _time_remedy(c: ContainerEnding, ending: Ending) -> Remedy:
     if open_connections(c) and not _listened_to_the_end(c):
         variant = "connections"
     wanted = max(DEFAULT_GRACE_SECONDS, 2 * ending.grace_seconds)
+    if not variant and (wait := kind_of_wait(c)) is not None:
+        return remedy_of_wait(c, wait, ending.grace_seconds)
     facts = {"grace": ending.grace_seconds, **({"signal": c.stop.signal} if variant == "connections" else {})}
     return in_pod(fix("killed", variant, **facts), terminationGracePeriodSeconds=wanted)
 

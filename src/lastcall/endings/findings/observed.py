@@ -11,7 +11,7 @@ from lastcall.endings.facts.pid1 import forwards, is_shell
 from lastcall.endings.findings.restarts import is_over
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact
-from lastcall.endings.node_facts import ChildEnd, ProcessLeft
+from lastcall.endings.node_facts import ChildEnd, ProcessLeft, ProcessWaiting
 from lastcall.endings.shell_script import script_of, shape_of
 from lastcall.endings.story import ContainerEnding
 from lastcall.records import kinds
@@ -209,6 +209,29 @@ CHILD_KILLED = of_run(
     kinds.CHILD_ENDED,
 )
 ONLY_SLEEPS = of_run(_LEFT, _left(_only_sleeps), kinds.PROCESSES_LEFT)
+
+
+def _locked(c: ContainerEnding) -> bool | None:
+    """Return whether a process that got its stop signal and handles it waits for itself: PID 1, or a child that PID 1,
+    an init, passed it on to. One that handles SIGALRM may have set itself an alarm."""
+    if c.seen.waits is None:
+        return False if knows_signal_state(c) else None
+    return locked_process(c) is not None
+
+
+def locked_process(c: ContainerEnding) -> ProcessWaiting | None:
+    """Return the process of which `_locked` is true."""
+    if c.seen.waits is None or "SIGALRM" in c.process.caught:
+        return None
+    handles = {each.container_pid for each in c.seen.processes_at_stop if each.disposition == "handled"}
+    for index, each in enumerate(c.seen.waits.processes):
+        signalled = not index if not forwards(c) else index and each.container_pid in handles
+        if each.locked and signalled and not each.after_signal:
+            return each
+    return None
+
+
+LOCKED = of_run(tell("what it waited for"), _locked, kinds.WAITS_AT_KILL)
 LEFT_AT_KILL = of_run(
     _LEFT,
     _left(lambda c: c.exit.sigkilled and c.seen.processes_left is not None and c.seen.processes_left.when == "SIGKILL"),

@@ -140,7 +140,7 @@ def _without_its_beginning(why: str) -> str:
 
 
 def _node_shutdown(s: PodSubject) -> Finding:
-    """Only where the time that the node gave was what killed it."""
+    """Return that the node's shutdown gave its containers less than their grace period, and that this killed them."""
     short = _short_on_shutdown(s.ending)
     assert short is not None
     given, wanted, killed = short
@@ -149,7 +149,7 @@ def _node_shutdown(s: PodSubject) -> Finding:
 
 
 def _node_lifecycle(s: PodSubject) -> Finding:
-    """Who set the conditions is not known: an administrator, or a tool of theirs."""
+    """Return the lifecycle conditions of the node. Who set them is not known: an administrator, or a tool."""
     node, conditions = _lifecycle(s.ending)
     text = said("nodeLifecycle", node=node, conditions=", ".join(conditions))
     return Finding("nodeLifecycle", "info", text)

@@ -2,7 +2,8 @@
 
 # check: pure
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lastcall.endings.findings import (
     exits,
@@ -17,6 +18,7 @@ from lastcall.endings.findings import (
     single_records,
     sockets,
     together,
+    waiting_inside,
     waits,
 )
 from lastcall.endings.findings.subjects import ContainerSubject, PodSubject, RecordSubject, RunSubject
@@ -36,6 +38,7 @@ RUN_ROWS: tuple[Row[RunSubject], ...] = (
     *processes.ROWS,
     *signals.TRAP_ROWS,
     *kills.ROWS,
+    *waiting_inside.ROWS,
     *signals.RELOAD_ROWS,
     *sockets.HELD_ROWS,
     *kills.MEMORY_ROWS,
@@ -80,10 +83,23 @@ def _about_containers(ending: Ending, version: str) -> Iterator[Answer]:
         last = [c for c in ending.containers if c.name == name and restarts.is_over(c, ending)]
         yield ask(CONTAINER_ROWS, ContainerSubject(ending, earlier, last))
     for run in ending.containers:
-        yield ask(RUN_ROWS, RunSubject(ending, run, version))
+        answer = ask(RUN_ROWS, RunSubject(ending, run, version))
+        yield replace(answer, findings=_one_cause(answer.findings))
+
+
+def _one_cause(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return the findings of a run, of which only those are problems that say what to do about its kill, if one does:
+    the others are what it led to."""
+    about = [each for each in findings if each.id in _ABOUT_A_KILL and each.severity == "problem"]
+    if not any(each.advice for each in about):
+        return tuple(findings)
+    effects = {each.id for each in about if not each.advice}
+    return tuple(replace(each, severity="info") if each.id in effects else each for each in findings)
 
 
 _WHY_NOT_ENDED = {row.id for row in RUN_ROWS if row.answers is signals.WHY_NOT_ENDED} - {"connectionsOpenAtKill"}
+
+_ABOUT_A_KILL = {*_WHY_NOT_ENDED, "killed", "hookOutlived"}
 
 
 def why_not_ended(ending: Ending) -> Finding | None:

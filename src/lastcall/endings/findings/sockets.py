@@ -198,6 +198,8 @@ def _cut_off(s: RunSubject) -> Finding:
     lost = bool(end.resets or end.unread or end.closed_unread)
     if not lost:
         return Finding("connectionsCut", "info", text, c.name)
+    if c.exit.sigkilled:
+        return Finding("connectionsCut", "warning", text, c.name)  # it had no time to: why it was killed comes first
     change = Change(program="finishRequests")
     return Finding("connectionsCut", "warning", text, c.name, fix("connectionsCut"), change=change)
 

@@ -38,7 +38,7 @@ ACTORS = (
 _IN_CONTAINER = (
     kinds.SIGNAL_SENT, kinds.PROCESS_EXITED, kinds.PROCESS_STARTED, kinds.SOCKETS_AT_STOP, kinds.LISTENER_CLOSED,
     kinds.LISTENER_CLOSED_IN_HOOK, kinds.CONNECTIONS_CLOSED, kinds.SOCKETS_AT_EXIT, kinds.PROCESSES_LEFT,
-    kinds.CHILD_ENDED,
+    kinds.CHILD_ENDED, kinds.PROCESSES_AT_STOP, kinds.WAITS_AT_KILL,
 )  # fmt: skip
 CONTAINER_KINDS: dict[str, str] = {
     "container": "",

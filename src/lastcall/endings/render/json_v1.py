@@ -50,6 +50,7 @@ class Document:
 
 DEFINITIONS: dict[str, type] = {
     "firstReaction": node_facts.FirstReaction,
+    "processAtStop": node_facts.ProcessAtStop,
     "processLeft": node_facts.ProcessLeft,
     "processesLeft": node_facts.ProcessesLeft,
     "listener": node_facts.Listener,
@@ -77,6 +78,7 @@ _CONTAINER = (
     "name", "kind", "started", "exitCode", "reason", "signal", "preStop", "stopSeconds", "killedBy", "stopSignal",
     "stopSignalAt", "killAt", "exitedAt", "disposition", "executable", "oomKills", "firstReaction", "processesLeft",
     "sockets", "startedAt", "endedBy", "failedProbe", "lastLines",
+    "processesAtStop",
 )  # fmt: skip
 _RECORD = ("id", "at", "wall", "actor", "kind", "rule", "container", "facts", "causeId", "evidence")
 _POD = (

@@ -11,6 +11,7 @@ from lastcall.records.words import words_for
 _OF_THE_CONTAINER = (
     kinds.OUTPUT, kinds.PROCESS_EXITED, kinds.SOCKETS_AT_STOP, kinds.LISTENER_CLOSED, kinds.LISTENER_CLOSED_IN_HOOK,
     kinds.CONNECTIONS_CLOSED, kinds.SOCKETS_AT_EXIT, kinds.PROCESSES_LEFT, kinds.CHILD_ENDED,
+    kinds.PROCESSES_AT_STOP, kinds.WAITS_AT_KILL,
 )  # fmt: skip
 _ACTORS = {
     "kube-scheduler": tell("scheduler"),

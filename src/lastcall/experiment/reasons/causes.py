@@ -101,6 +101,14 @@ _ROWS: Mapping[str, tuple[_Row, ...]] = {
     "FailedMount": (
         *_SOURCES,
         _CLAIM,
+        _Row(
+            r'(?:volume "(?P<volume>[^"]+)" : )?hostPath type check failed: (?P<path>\S*/docker\.sock) is not a socket',
+            "volumeNotMounted",
+            "dockerSocket",
+        ),
+        _Row(
+            r"hostPath type check failed: (?P<path>\S+) is not (?P<what>an? [\w ]+)", "volumeNotMounted", "hostPathType"
+        ),
         _Row(r"hostPath type check failed: (?P<path>\S+)", "volumeNotMounted", "hostPath"),
     ),
     "FailedCreate": (

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lastcall.errors import UnreadyCause
-from lastcall.experiment.reasons.webhooks import Webhooks, speaks_of_a_webhook
+from lastcall.experiment.reasons.webhooks import Webhooks, lines_of_refusal, speaks_of_a_webhook
 from lastcall.experiment.reasons.why_not_ready import (
     has_failed,
     hook_fails_again_and_again,
@@ -22,6 +22,7 @@ from lastcall.kube.api import (
     SERVICES,
     VALIDATINGWEBHOOKCONFIGURATIONS,
     Object,
+    Resource,
     StatusError,
     name_of,
     namespace_of,
@@ -70,6 +71,20 @@ async def webhooks_of(client: Client, events: Sequence[Object]) -> Webhooks:
             services = (await client.list(SERVICES)).items
             found = Webhooks(configurations, services, (await client.list(PODS)).items)
     return found
+
+
+async def what_refuses_the_delete(client: Client, resource: Resource, obj: Object) -> list[str]:
+    """Ask for the DELETE of an object as a dry run; return which webhook refuses it and what to change, [] for none.
+
+    Whoever deletes it for its owner, as the garbage collector does, gets the same answer, and nobody shows it.
+    """
+    try:
+        await client.delete(resource, name_of(obj), namespace_of(obj), uid=uid_of(obj), dry_run=True)
+    except StatusError as error:
+        return lines_of_refusal(error.message, await webhooks_of(client, [{"message": error.message}]))
+    except ConnectionLost:
+        pass
+    return []
 
 
 async def hook_keeps_failing(client: Client, pod: Object) -> bool:

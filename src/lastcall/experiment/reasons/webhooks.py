@@ -64,6 +64,14 @@ def fixes_of_webhook(message: str, owner: Object, known: Webhooks) -> Iterator[s
         yield fix_of("webhookRefuses", variant, **facts)
 
 
+def lines_of_refusal(message: str, known: Webhooks) -> list[str]:
+    """Return why a DELETE is refused and what to change, as errors say it; [] if no webhook refuses it."""
+    fixes = [f"  fix: {each}" for each in fixes_of_webhook(message, {}, known)]
+    if not fixes:
+        return []
+    return [f"  {tell('the API server refuses its DELETE: $message', message=message)}", *fixes]
+
+
 def _find(configurations: Iterable[Object], name: str) -> tuple[Object | None, Object | None]:
     for configuration in configurations:
         for webhook in configuration.get("webhooks") or ():

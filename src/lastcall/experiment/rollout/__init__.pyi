@@ -14,11 +14,11 @@ from .pool import INCONCLUSIVE as INCONCLUSIVE
 from .pool import LOSES as LOSES
 from .pool import exit_status as exit_status
 from .pool import pool as pool
-from .report import as_json as as_json
-from .report import experiment_json as experiment_json
 from .report import tell_limits as tell_limits
 from .report import tell_results as tell_results
 from .report import yaml_lines as yaml_lines
+from .report_json import as_json as as_json
+from .report_json import experiment_json as experiment_json
 from .result import Result as Result
 from .session import RolloutSession as RolloutSession
 from .target import Target as Target

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 from lastcall.endings import Ending, build_endings, pod_facts, wait_of
 from lastcall.errors import LastcallError, WorldError
 from lastcall.experiment import embedded
-from lastcall.experiment.reasons.object_events import webhooks_of
+from lastcall.experiment.reasons.object_events import webhooks_of, what_refuses_the_delete
 from lastcall.experiment.reasons.pod_watch import FollowedPod
-from lastcall.experiment.reasons.webhooks import fixes_of_webhook
+from lastcall.experiment.reasons.webhooks import fixes_of_webhook, lines_of_refusal
 from lastcall.experiment.rollout.old_pods import is_of_a_request
 from lastcall.experiment.run.workspace import Run, RunWorkspace, longest_grace
 from lastcall.experiment.there import delete_if_there
@@ -32,6 +32,8 @@ from lastcall.world.clock import now as wall_time
 if TYPE_CHECKING:
     from lastcall.records.definitions.client import DeleteSent
 
+ASK_SECONDS = 5.0
+"""A Pod that is there so long after its grace period may be one whose DELETE is refused."""
 KILL_MARGIN_SECONDS = 5.0
 """How much longer than its grace period a force-deleted Pod's containers are followed."""
 
@@ -111,7 +113,9 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
         try:
             await delete_if_there(self.client, resource, obj, grace=grace, policy=policy)
         except StatusError as error:
-            return f"{what}: the API server refuses the DELETE: {error.message}"
+            refused = f"{what}: the API server refuses the DELETE: {error.message}"
+            webhooks = await webhooks_of(self.client, [{"message": error.message}])
+            return "\n".join([refused, *lines_of_refusal(error.message, webhooks)[1:]])
         except ConnectionLost as error:
             return f"{what}: the DELETE got no answer: {error}"
         return ""
@@ -119,14 +123,32 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
     async def follow(self, now: Run) -> None:
         longest = longest_grace((pod.obj for pod in now.chosen()), now.options.grace)
         limit = longest * 2 + now.options.timeout
-        if not await now.pods.wait(lambda all_: all(pod.gone for pod in all_), limit):
-            await self.drain()
-            raise WorldError("\n".join(_still_there(now, limit)))
+        first = min(limit, longest + ASK_SECONDS)
+        if not await self._are_gone(now, first):
+            if refused := await self._refused(now, first):
+                await self.drain()
+                raise WorldError("\n".join(refused))
+            if not await self._are_gone(now, limit - first):
+                await self.drain()
+                raise WorldError("\n".join(_still_there(now, limit)))
         await self.drain()
         # A forced deletion does not wait for the node: the containers may outlive the object.
         deadline = monotonic(now.clock) + longest + KILL_MARGIN_SECONDS
         while self._someone_runs(now) and monotonic(now.clock) < deadline:
             await self.drain()
+
+    async def _are_gone(self, now: Run, seconds: float) -> bool:
+        return await now.pods.wait(lambda all_: all(pod.gone for pod in all_), seconds)
+
+    async def _refused(self, now: Run, seconds: float) -> list[str]:
+        """Return a line for each Pod whose DELETE a webhook refuses, and what to do: waiting does not help them."""
+        pods: list[str] = []
+        reasons: dict[str, None] = {}
+        for pod in (each for each in now.chosen() if not each.gone):
+            if why := await what_refuses_the_delete(self.client, PODS, pod.obj):
+                pods.append(f"{pod.key} is still there {seconds:g} s after the DELETE")
+                reasons |= dict.fromkeys(why)
+        return [*pods, *reasons]
 
     def _someone_runs(self, now: Run) -> bool:
         return any(c.started and c.exit.at is None for ending in self.stories(now) for c in ending.containers)

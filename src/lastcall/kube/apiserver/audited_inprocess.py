@@ -158,10 +158,13 @@ class AuditedClient(InProcessClient):
         uid: str | None = None,
         resource_version: str | None = None,
         propagation_policy: str | None = None,
+        dry_run: bool = False,
     ) -> Object:
         with self._request("delete", resource, namespace, name) as audited:
             if audited is not None:
-                audited.request_object(_delete_options(grace_period_seconds, uid, resource_version, propagation_policy))
+                audited.request_object(
+                    _delete_options(grace_period_seconds, uid, resource_version, propagation_policy, dry_run)
+                )
             answer = await super().delete(
                 resource,
                 name,
@@ -170,6 +173,7 @@ class AuditedClient(InProcessClient):
                 uid=uid,
                 resource_version=resource_version,
                 propagation_policy=propagation_policy,
+                dry_run=dry_run,
             )
             return _answered(audited, answer)
 
@@ -184,8 +188,11 @@ def _query(**fields: str) -> str:
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in fields.items() if value)
 
 
-def _delete_options(grace: int | None, uid: str | None, version: str | None, propagation: str | None) -> Object:
+def _delete_options(
+    grace: int | None, uid: str | None, version: str | None, propagation: str | None, dry_run: bool
+) -> Object:
     preconditions = {key: value for key, value in (("uid", uid), ("resourceVersion", version)) if value is not None}
-    options = {"gracePeriodSeconds": grace, "preconditions": preconditions or None, "propagationPolicy": propagation}
+    options: Object = {"gracePeriodSeconds": grace, "preconditions": preconditions or None}
+    options |= {"propagationPolicy": propagation, "dryRun": ["All"] if dry_run else None}
     given = {key: value for key, value in options.items() if value is not None}
     return {**DELETE_OPTIONS_TYPE, **given}

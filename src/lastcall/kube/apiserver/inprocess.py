@@ -204,6 +204,7 @@ class InProcessClient:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation_policy: str | None = None,
+        dry_run: bool = False,
     ) -> Object:
         resource = self._operations.served(resource)
         if not self._may_everything:
@@ -213,6 +214,7 @@ class InProcessClient:
             grace_period_seconds=grace_period_seconds,
             uid=uid,
             resource_version=resource_version,
+            dry_run=dry_run,
             propagation_policy=propagation_policy,  # type: ignore[arg-type]  # checked next
         )
         if propagation_policy is not None:

@@ -113,8 +113,10 @@ class Client(Protocol):
         uid: str | None = None,
         resource_version: str | None = None,
         propagation_policy: str | None = None,
+        dry_run: bool = False,
     ) -> Object:
-        """Send a DELETE, and return the object or a Status. `uid` and `resource_version` are preconditions."""
+        """Send a DELETE, and return the object or a Status. `uid` and `resource_version` are preconditions; `dry_run`:
+        everything but the removal (`dryRun=All`)."""
         ...
 
     async def close(self) -> None: ...

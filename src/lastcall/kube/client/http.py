@@ -201,6 +201,7 @@ class HTTPClient:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation_policy: str | None = None,
+        dry_run: bool = False,
     ) -> Object:
         options: Object = {"kind": "DeleteOptions", "apiVersion": "v1"}
         if grace_period_seconds is not None:
@@ -212,6 +213,8 @@ class HTTPClient:
             options["preconditions"] = preconditions
         if propagation_policy is not None:
             options["propagationPolicy"] = propagation_policy
+        if dry_run:
+            options["dryRun"] = ["All"]
         return await self._json("DELETE", _path(resource, namespace, name), body=options)
 
     async def pod_log(

@@ -71,6 +71,16 @@ ENDINGS: tuple[Rule, ...] = (
         "Begin the file with #!/bin/sh (and nothing before it), or run it by its interpreter: sh FILE.",
     ),
     Rule(
+        "execEndsScript",
+        "warning",
+        "certain",
+        "A script has commands after `exec PROGRAM`.",
+        "The program takes the shell's place: nothing after that line is run, whether the program ends well or not.",
+        "POSIX sh, exec",
+        "Leave `exec` out, and let the shell pass the stop signal on: `PROGRAM & pid=$!; trap 'kill $pid' TERM; wait "
+        "$pid; wait $pid; …`. Or do what comes after it elsewhere, such as in the program.",
+    ),
+    Rule(
         "hookPortUnresolved",
         "error",
         "certain",

@@ -124,6 +124,15 @@ TOGETHER: tuple[Rule, ...] = (
         "Add the claim, or correct its name.",
     ),
     Rule(
+        "secretLineEnd",
+        "warning",
+        "dependsOnApplication",
+        "A value of a Secret is a line with its end, and a variable gets it.",
+        "`echo VALUE | base64` encodes the line end, too: HTTP clients refuse such a header, and a password is wrong.",
+        "kubernetes.io/docs/tasks/inject-data-application/distribute-credentials-secure",
+        "Encode it without a line end: printf %s VALUE | base64; or stringData without one.",
+    ),
+    Rule(
         "configMissing",
         "error",
         "dependsOnCluster",

@@ -15,6 +15,7 @@ def findings(app: Application) -> Iterator[Finding]:
             yield from _one_word(workload, container)
             yield from _not_executable(workload, container)
             yield from _scripts(workload, container)
+            yield from _after_exec(workload, container)
 
 
 _COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -88,6 +89,23 @@ def _scripts(workload: Workload, container: Container) -> Iterator[Finding]:
                     severity="warning",
                     certainty="dependsOnApplication",
                 )
+
+
+def _after_exec(workload: Workload, container: Container) -> Iterator[Finding]:
+    """Commands that come after the one that takes the shell's place."""
+    for path in _COMMANDS:
+        source, argv = (value_at(container.spec, path) if path else container.spec) or {}, []
+        argv = [*(source.get("command") or []), *((source.get("args") or []) if not path else [])]
+        script, whose = commands.shell_script(argv), "its shell"
+        if script is None and (file := mounted_file(workload, container, commands.script_file(argv)) if argv else None):
+            is_shell = commands.program(argv) in commands.SHELLS or commands.shell_of(file.text)
+            script, whose = (file.text if is_shell else None), f"the shell of {commands.script_file(argv)}"
+        if script is None or (never := commands.never_run(script)) is None:
+            continue
+        field = "command" if source.get("command") else "args"
+        program, lost = never[0][1], " ".join(never[1][:3])
+        text = f"{container.name}: {whose} becomes {program} by exec, so it never runs {lost!r}, which comes after it."
+        yield found("execEndsScript", workload.subject, (*container.path, *path, field), text)
 
 
 def missing_program(container: Container, argv: list[str]) -> str:

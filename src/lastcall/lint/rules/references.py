@@ -1,6 +1,8 @@
 """What Pods refer to: claims, ConfigMaps, Secrets, ServiceAccounts, and the keys in them."""
 
+import base64
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from lastcall.kube.api import Object
@@ -43,6 +45,49 @@ def findings(app: Application) -> Iterator[Finding]:
                 seen.add((reference.kind, reference.name))
                 if app.fresh or (workload.subject.namespace, reference.name) not in made:
                     yield from _missing(app, workload, reference)
+    yield from _line_ends(app)
+
+
+def _line_ends(app: Application) -> Iterator[Finding]:
+    """Values of Secrets that are one line with its end, and that a variable gets as they are."""
+    users: dict[tuple[Subject, str], Workload] = {}
+    for workload in app.workloads:
+        for secret, key in _keys_in_variables(app, workload):
+            users.setdefault((secret, key), workload)
+    for (secret, key), workload in users.items():
+        for field, value in _values_of(secret, key):
+            if not value.endswith("\n") or "\n" in value.rstrip("\r\n"):
+                continue
+            text = (
+                f"The value of {key!r} in {secret} ends with a line end, and a variable of {workload} gets that, too: "
+                "as a header, a password or a part of a URL it is another value."
+            )
+            yield found("secretLineEnd", secret, (field, key), text)  # no patch: it would show the value
+
+
+def _keys_in_variables(app: Application, workload: Workload) -> Iterator[tuple[Subject, str]]:
+    for container in workload.all_containers:
+        for each in container.spec.get("env") or ():
+            source = (each.get("valueFrom") or {}).get("secretKeyRef") or {}
+            if secret := app.get("Secret", workload.subject.namespace, str(source.get("name"))):
+                yield secret, str(source.get("key"))
+        for each in container.spec.get("envFrom") or ():
+            source = each.get("secretRef") or {}
+            if secret := app.get("Secret", workload.subject.namespace, str(source.get("name"))):
+                for field in ("data", "stringData"):
+                    yield from ((secret, str(key)) for key in secret.raw.get(field) or ())
+
+
+def _values_of(secret: Subject, key: str) -> Iterator[tuple[str, str]]:
+    """Yield the field and the text of a key; stringData overrides data. Nothing for what is no text."""
+    given = (secret.raw.get("stringData") or {}).get(key)
+    if isinstance(given, str):
+        yield "stringData", given
+        return
+    with suppress(ValueError, UnicodeDecodeError):
+        encoded = (secret.raw.get("data") or {}).get(key)
+        if isinstance(encoded, str):
+            yield "data", base64.b64decode(encoded).decode()
 
 
 def _made_by(custom: Subject) -> Iterator[str]:

@@ -101,6 +101,32 @@ class ProcessLeft(TypedDict):
     afterSignal: NotRequired[Annotated[bool, "it did not run yet at that signal"]]
 
 
+class ProcessAtStop(TypedDict):
+    pid: int
+    containerPid: int
+    parent: Annotated[int, "the number of its parent inside; 0 for one outside of the container, or not known"]
+    name: str
+    state: Annotated[str, "as in /proc"]
+    disposition: Annotated[Disposition, "what it does with that signal"]
+
+
+class ThreadsWaiting(TypedDict):
+    """Threads of one process that sleep in the same call."""
+
+    call: Annotated[str, "the system call; empty for threads that run, and where it is not known"]
+    threads: int
+    limited: Annotated[bool | None, "the call ends after some time by itself; null: not known"]
+    own: Annotated[bool, "a futex that only threads of the same process can wake"]
+    wakesIn: NotRequired[Annotated[Seconds, "until the sleep ends"]]
+
+
+class ProcessWaiting(TypedDict):
+    containerPid: int
+    name: str
+    waits: list[ThreadsWaiting]
+    afterSignal: NotRequired[Annotated[bool, "it did not run yet at that signal"]]
+
+
 class NotExecuted(TypedDict):
     """A program that is there, and that the kernel refused to execute."""
 

@@ -8,7 +8,9 @@ from lastcall.records.definitions.parts import (
     Disposition,
     Listener,
     Peer,
+    ProcessAtStop,
     ProcessLeft,
+    ProcessWaiting,
     Scope,
     Seconds,
 )
@@ -99,6 +101,59 @@ def sockets_at_exit(facts: SocketsAtExit) -> Words:
     return Words(joined(parts, ", "), level, "bad" if lost else "")
 
 
+class ProcessesAtStop(TypedDict):
+    """The processes beside PID 1 that ran when the stop signal was sent, or, on a node that is only watched, when the
+    end of the Pod began."""
+
+    signal: str
+    processes: list[ProcessAtStop]
+    more: Annotated[int, "processes that are not listed"]
+
+
+def _meets(disposition: Any, signal: Any) -> str:
+    if disposition == "handled":
+        return tell("handles $signal", signal=signal)
+    if disposition == "ignored":
+        return tell("ignores $signal", signal=signal)
+    if disposition == "blocked":
+        return tell("blocks $signal", signal=signal)
+    return tell("has no handler for $signal", signal=signal)
+
+
+def processes_at_stop(facts: ProcessesAtStop) -> Words:
+    parts: list[str] = []
+    for each in facts.get("processes") or ():
+        does = _meets(each.get("disposition"), facts.get("signal"))
+        who = {"name": each.get("name"), "pid": each.get("containerPid"), "parent": each.get("parent"), "does": does}
+        parts.append(tell("$name (pid $pid, child of $parent) $does", **who))
+    if facts.get("more"):
+        parts.append(tell("$count more", count=facts["more"]))
+    return Words(tell("beside PID 1: $processes", processes=joined(parts, ", ")))
+
+
+class WaitsAtKill(TypedDict):
+    """What the processes of a container did from the stop signal until SIGKILL."""
+
+    signal: str
+    seconds: Annotated[Seconds, "since the stop signal"]
+    cpuSeconds: Annotated[Seconds, "CPU time in that time, of PID 1 and the processes beside it"]
+    idleSeconds: Annotated[Seconds, "for how long none of it had been used"]
+    processes: Annotated[list[ProcessWaiting], "PID 1 first"]
+
+
+def waits_at_kill(facts: WaitsAtKill) -> Words:
+    used, over = seconds(facts.get("cpuSeconds")), seconds(facts.get("seconds"))
+    parts: list[str] = []
+    for each in facts.get("processes") or ():
+        calls = ", ".join(
+            (wait.get("call") or "-") + (f" x{wait['threads']}" if wait.get("threads", 1) > 1 else "")
+            for wait in each.get("waits") or ()
+        )
+        parts.append(tell("$name waits in $calls", name=each.get("name"), calls=calls))
+    waits = joined(parts, ", ")
+    return Words(tell("used $used of CPU time in $over; $waits", used=used, over=over, waits=waits), DETAIL)
+
+
 class ProcessesLeft(TypedDict):
     """Other processes of the container at its end."""
 
@@ -154,6 +209,8 @@ SENTENCES = sentences(
     row(ListenerClosed, listener_closed),
     row(ConnectionsClosed, connections_closed),
     row(SocketsAtExit, sockets_at_exit),
+    row(ProcessesAtStop, processes_at_stop),
+    row(WaitsAtKill, waits_at_kill),
     row(ProcessesLeft, processes_left),
     row(ChildEnded, child_ended),
 )

@@ -12,7 +12,7 @@ import os
 import signal
 
 from lastcall.kube.cri.sandbox.shim import dispositions, procfs
-from lastcall.kube.cri.sandbox.shim.family import DEAD, Family, how_it_ended
+from lastcall.kube.cri.sandbox.shim.family import DEAD, Family, how_it_ended, processes_at_stop
 from lastcall.records import kinds
 
 TYPE_CHECKING = False
@@ -62,6 +62,7 @@ class Container:
         self._execs: dict[int, int] = {}
         self._family: Family | None = None
         self._looked = 0
+        self._listed = False
 
     def look(self, *, ending: bool) -> None:
         """Find PID 1; count what the kernel killed; when the Pod is `ending`, also how PID 1 would meet the stop
@@ -130,9 +131,15 @@ class Container:
         if procfs.exiting(self.pid):
             return  # who is not there any more may have ended with it
         if self._family is not None:
-            self._family.look(
-                each for pid, each in others.items() if pid not in self._execs and not is_runtime(each["name"])
-            )
+            own = [each for pid, each in others.items() if pid not in self._execs and not is_runtime(each["name"])]
+            self._family.look(own)
+            self._list_processes(own)
+
+    def _list_processes(self, others: list[dict[str, Any]]) -> None:
+        """Record, once, who ran beside PID 1 when the end began."""
+        if not self._listed and (facts := processes_at_stop(self.pid, "SIGTERM", others)):
+            self._record(kinds.PROCESSES_AT_STOP, {**facts})
+        self._listed = True
 
     def _exec_began(self, pid: int) -> None:
         try:

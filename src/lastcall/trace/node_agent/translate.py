@@ -61,6 +61,7 @@ SEEN: dict[str, dict[str, tuple[type, ...]]] = {
         "zombies": (int,),
         "secondsBefore": (float, int),
     },
+    kinds.PROCESSES_AT_STOP: {"signal": (str,), "processes": (list, dict), "more": (int,)},
     kinds.CHILD_ENDED: {
         "pid": (int,),
         "containerPid": (int,),

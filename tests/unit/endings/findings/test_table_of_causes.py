@@ -187,7 +187,10 @@ def test_a_question_names_what_is_missing_once(new_tape: Any) -> None:
     tape = new_tape()
     takes_too_long(tape)
     seen_through_the_api(tape)
-    missing = "what PID 1 does with its stop signal, which program PID 1 is, the processes beside PID 1 and its sockets"
+    missing = (
+        "what PID 1 does with its stop signal, which program PID 1 is, the processes beside PID 1, what it waited for "
+        "and its sockets"
+    )
     assert [each for each in tape.ending().not_known if "Not observed" in each] == [f"{QUESTION}{missing}."]
 
 

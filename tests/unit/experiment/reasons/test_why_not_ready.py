@@ -99,6 +99,11 @@ FIXES = [
      ["another Pod has its ReadWriteOncePod claim", "strategy: {type: Recreate}"]),
     ("FailedMount", 'MountVolume.SetUp failed for volume "c" : configmap "conf" not found',
      ["add ConfigMap conf to the manifests"]),
+    ("FailedMount", 'MountVolume.SetUp failed for volume "s" : hostPath type check failed: /var/run/docker.sock is not '
+     "a socket file", ["hostPath.path: the socket of the container runtime", "/run/containerd/containerd.sock"]),
+    ("FailedMount", 'MountVolume.SetUp failed for volume "s" : hostPath type check failed: /opt/agent is not a '
+     "directory",
+     ["hostPath.path: a path of the node that is a directory", "/opt/agent is none, or is not there"]),
     ("FailedCreate", f"{CREATE}exceeded quota: two, requested: pods=1, used: pods=2, limited: pods=2",
      ["ResourceQuota two has no room for another Pod", "maxSurge: 0"]),
     ("FailedCreate", f"{CREATE}failed quota: two: must specify limits.cpu",

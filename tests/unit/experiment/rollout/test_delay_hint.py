@@ -9,10 +9,10 @@ import pytest
 from lastcall.experiment.rollout.report import delay_hint, stream_hint
 from lastcall.experiment.rollout.result import Result
 from lastcall.traffic.account import account
-from lastcall.traffic.advice import Judgement
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.moments import Moment
 from lastcall.traffic.outcome import Kind, Moved, Outcome
+from lastcall.traffic.verdict import Judgement
 
 WELL = Result(
     account=account([], [], [], 0.0),

@@ -23,14 +23,15 @@ from lastcall.experiment.reasons.failures import NotWell
 from lastcall.experiment.rollout.checks import checks_of, summary_of
 from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.experiment.rollout.pool import exit_status, pool
-from lastcall.experiment.rollout.report import as_json, tell_remaining, tell_results
+from lastcall.experiment.rollout.report import tell_remaining, tell_results
+from lastcall.experiment.rollout.report_json import as_json
 from lastcall.experiment.rollout.result import Result
 from lastcall.manifests.read import load_manifests
 from lastcall.traffic.account import account
-from lastcall.traffic.advice import judge
 from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import Outcome
 from lastcall.traffic.thresholds import MaxLost, Thresholds
+from lastcall.traffic.verdict import judge
 from lastcall.ui.command_page.messages import Again
 
 NAIVE = Path(__file__).resolve().parents[4] / "examples" / "rollout" / "naive.yaml"

@@ -141,6 +141,60 @@ def test_a_finalizer_that_nobody_removes_is_named(run, monkeypatch):
     assert "example.com/hold: the controller of example.com that added it" in str(error.value)
 
 
+POLICY = """
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: policy}
+webhooks:
+- name: pods.policy.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {service: {name: policy-webhook, namespace: default}}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [pods]}]
+"""
+
+
+def test_a_delete_that_a_webhook_refuses_is_answered_with_its_configuration_service_and_policy(run):
+    with pytest.raises(WorldError) as error:
+        run(POD.format(namespace="default") + POLICY)
+    assert 'failed calling webhook "pods.policy.example.com"' in str(error.value)
+    assert (
+        "fix: webhook pods.policy.example.com of ValidatingWebhookConfiguration policy (failurePolicy: Fail) cannot be "
+        "asked: its Service default/policy-webhook does not exist"
+    ) in str(error.value)
+
+
+def test_a_pod_whose_owner_is_deleted_and_whose_own_delete_is_refused_is_not_waited_for(run, monkeypatch):
+    """As the garbage collector sees it: the first DELETE is answered, and each one after it is refused."""
+    monkeypatch.setattr("lastcall.experiment.run.embedded.longest_grace", lambda pods, asked: 0.0)
+    monkeypatch.setattr("lastcall.experiment.run.embedded.ASK_SECONDS", 0.2)
+
+    async def nobody_deletes(*_args, **_more):
+        return True
+
+    monkeypatch.setattr("lastcall.experiment.run.embedded.delete_if_there", nobody_deletes)
+    with pytest.raises(WorldError) as error:
+        run(POD.format(namespace="default") + POLICY)
+    first, why, fix = str(error.value).splitlines()
+    assert first == "default/web is still there 0.2 s after the DELETE"
+    assert "the API server refuses its DELETE" in why
+    assert "of ValidatingWebhookConfiguration policy" in fix
+
+
+def test_a_pod_that_nobody_deletes_is_asked_about_and_stays(run, monkeypatch):
+    monkeypatch.setattr("lastcall.experiment.run.embedded.longest_grace", lambda pods, asked: 0.0)
+    monkeypatch.setattr("lastcall.experiment.run.embedded.ASK_SECONDS", 0.2)
+
+    async def nobody_deletes(*_args, **_more):
+        return True
+
+    monkeypatch.setattr("lastcall.experiment.run.embedded.delete_if_there", nobody_deletes)
+    with pytest.raises(WorldError) as error:
+        run(POD.format(namespace="default"), replace(OPTIONS, timeout=0.5))
+    assert str(error.value) == "default/web is still there 0.5 s after the DELETE"
+
+
 def test_what_only_the_api_server_knows_is_told_with_its_place(run):
     text = POD.format(namespace="default").replace("spec:", "spec:\n  priorityClassName: vip")
     with pytest.raises((UserError, WorldError)) as error:

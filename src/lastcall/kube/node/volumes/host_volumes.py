@@ -52,12 +52,14 @@ def check_host_path(source: HostPathVolumeSource) -> Path:
     """
     path = Path(source.get("path") or "/")
     kind = source.get("type") or ""
+    mode = 0
     try:
         if kind == "DirectoryOrCreate" and not path.exists():
             path.mkdir(mode=0o755, parents=True)
         elif kind == "FileOrCreate" and not path.exists():
             path.touch(mode=0o644)
-        mode = path.stat().st_mode if kind else 0
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # what is not there is of no type
+            mode = path.stat().st_mode if kind else 0
     except OSError as error:
         raise VolumeError(f"hostPath type check failed: {path}: {(error.strerror or str(error)).lower()}") from None
     tests = {

@@ -63,6 +63,11 @@ def signal_state(pid: int, number: int) -> ProcessSignalState | None:
     }
 
 
+def container_pid(pid: int) -> int:
+    """The number of a process in its own PID namespace."""
+    return _container_pid(read(f"/proc/{pid}/status"), pid)
+
+
 def _container_pid(status: str, pid: int) -> int:
     return int((field(status, "NSpid") or str(pid)).split()[-1])
 
@@ -146,15 +151,8 @@ def _waits_for(pid: int, thread: int, number: int) -> bool:
 
 def _mask_at(pid: int, address: int) -> int | None:
     """The signal set at an address of a process; None where it cannot be read."""
-    with contextlib.suppress(OSError, OverflowError):
-        fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            found = os.pread(fd, 8, address)
-        finally:
-            os.close(fd)
-        if len(found) == 8:
-            return int.from_bytes(found, sys.byteorder)
-    return None
+    found = procfs.memory_at(pid, address, 8)
+    return int.from_bytes(found, sys.byteorder) if len(found) == 8 else None
 
 
 def _has_signalfd(pid: int, number: int) -> bool:

@@ -13,15 +13,16 @@ import os
 import signal
 import time
 
-from lastcall.kube.cri.sandbox.shim import procfs
+from lastcall.kube.cri.sandbox.shim import dispositions, procfs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from lastcall.kube.cri.sandbox.shim.loop import Loop, Timer
-    from lastcall.records.definitions.witness import ChildEnded
+    from lastcall.records.definitions.parts import ProcessAtStop
+    from lastcall.records.definitions.witness import ChildEnded, ProcessesAtStop
 
 MOST_WATCHED = 16
 """Processes that are watched at once."""
@@ -118,6 +119,26 @@ class Family:
                 "secondsBefore": (time.monotonic_ns() - at) / 1e9,
             }
         )
+
+
+def processes_at_stop(main: int, signal: str, described: Sequence[dict[str, Any]]) -> ProcessesAtStop | None:
+    """Return who runs beside PID 1 (`main`), with parents by their numbers inside; None if nobody does."""
+    alive = [each for each in described if each["state"] not in DEAD]
+    if not alive:
+        return None
+    numbers = {each["pid"]: each["containerPid"] for each in described} | {main: dispositions.container_pid(main)}
+    listed: list[ProcessAtStop] = [
+        {
+            "pid": each["pid"],
+            "containerPid": each["containerPid"],
+            "parent": numbers.get(each["parent"], 0),
+            "name": each["name"],
+            "state": each["state"],
+            "disposition": each["disposition"],
+        }
+        for each in alive[:MOST_WATCHED]
+    ]
+    return {"signal": signal, "processes": listed, "more": len(alive) - len(listed)}
 
 
 def how_it_ended(status: int | None) -> tuple[int | None, str | None]:

@@ -11,6 +11,7 @@ import struct
 _MOST_THREADS = 64
 _MOST_DESCENDANTS = 256
 _MOST_FILES = 1024
+_MOST_READS = 256
 _PIDFD_INFO = struct.Struct("=QQ11Ii")  # struct pidfd_info (linux/pidfd.h): mask, cgroupid, …, exit_code
 _PF_EXITING = 0x4
 _PIDFD_GET_INFO, _PIDFD_INFO_EXIT = 0xC040FF0B, 1 << 3
@@ -68,6 +69,12 @@ def _stat(pid: int) -> list[str]:
     """The fields of /proc/<pid>/stat from the third on: the name before them may hold anything."""
     text = read(f"/proc/{pid}/stat")
     return text[text.rfind(")") + 2 :].split() if text else []
+
+
+def cpu_ticks(pid: int) -> int:
+    """CPU time of a process and of those of its children that were waited for, in clock ticks; 0 when gone."""
+    fields = _stat(pid)
+    return sum(map(int, fields[11:15])) if fields else 0
 
 
 def exiting(pid: int) -> bool:
@@ -200,15 +207,38 @@ def id_map(path: str) -> list[tuple[int, int]]:
     return [(int(first), int(count)) for first, _, count in (line.split() for line in read(path).splitlines())]
 
 
+def memory_at(pid: int, address: int, size: int) -> bytes:
+    """What a process has at an address; b"" where that cannot be read."""
+    with contextlib.suppress(OSError, OverflowError):
+        fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(fd, size, address)
+        finally:
+            os.close(fd)
+    return b""
+
+
 def read(path: str) -> str:
     """A small file of /proc; "" when it is not there."""
+    return _read(path, 1)
+
+
+def read_all(path: str) -> str:
+    """A file of /proc of which one read gives a part, at most some megabytes; "" when it is not there."""
+    return _read(path, _MOST_READS)
+
+
+def _read(path: str, most: int) -> str:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
+    parts: list[bytes] = []
     try:
-        return os.read(fd, 65536).decode("utf-8", "replace")
+        while len(parts) < most and (part := os.read(fd, 65536)):
+            parts.append(part)
     except OSError:
         return ""
     finally:
         os.close(fd)
+    return b"".join(parts).decode("utf-8", "replace")

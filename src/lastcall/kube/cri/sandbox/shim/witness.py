@@ -15,8 +15,8 @@ import contextlib
 import os
 import time
 
-from lastcall.kube.cri.sandbox.shim import dispositions, procfs
-from lastcall.kube.cri.sandbox.shim.family import DEAD, Family
+from lastcall.kube.cri.sandbox.shim import dispositions, procfs, waits
+from lastcall.kube.cri.sandbox.shim.family import DEAD, MOST_WATCHED, Family, processes_at_stop
 from lastcall.kube.cri.sandbox.shim.procfs import signal_name, signal_number
 from lastcall.kube.cri.sandbox.shim.sockets import Counters, Sockets, facts_of, open_diag_in, peers_of
 from lastcall.records import kinds
@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 
     from lastcall.kube.cri.sandbox.shim.loop import Loop, Timer
     from lastcall.kube.cri.sandbox.shim.sockets import Socket
-    from lastcall.records.definitions.parts import BetweenLooks, ProcessLeft
+    from lastcall.records.definitions.parts import BetweenLooks, ProcessLeft, ProcessWaiting
     from lastcall.records.definitions.witness import (
         ConnectionsClosed,
         ListenerClosed,
         ProcessesLeft,
         SocketsAtExit,
         SocketsAtStop,
+        WaitsAtKill,
     )
     from lastcall.records.record import Evidence, Facts, Kind
 
@@ -101,6 +102,9 @@ class Witness:
         self._seen = 0
         self._killed = False
         self._drained = False
+        self._cpu_at_signal = self._cpu = 0.0
+        self._used_cpu = 0
+        """When CPU time was last used, as the looks saw it."""
         self._timer: Timer | None = None
 
     def before_signal(self, number: int) -> None:
@@ -129,6 +133,8 @@ class Witness:
             self._look_at_processes()
             # A look comes a moment after the signal, and a handler may have begun something by then.
             self._at_signal = {pid for pid in self._family.processes if procfs.start_time(pid) < self._signal_tick}
+            self._tell_processes_at_stop()
+            self._cpu_at_signal = self._cpu
             self._first_look_at_sockets()
         self._plan()
 
@@ -144,6 +150,7 @@ class Witness:
         self._killed = True
         with contextlib.suppress(*_UNREADABLE):
             self._look_at_processes()
+            self._tell_waits()
             self._tell_processes("SIGKILL", list(self._family.processes.values()))
             self._look_at_sockets(details=True)
 
@@ -196,6 +203,9 @@ class Witness:
             return  # who is not there any more may have ended with it
         self._seen = seen
         self._family.look(each for each in found if each is not None)
+        used = waits.cpu_seconds([self._watched.pid, *list(self._family.processes)[:MOST_WATCHED]])
+        if used > self._cpu or not self._used_cpu:
+            self._cpu, self._used_cpu = used, seen
 
     def _first_look_at_sockets(self) -> None:
         sockets, watched = self._sockets, self._watched
@@ -270,6 +280,39 @@ class Witness:
     def _between(self, before: int) -> BetweenLooks:
         """It happened between two looks: `notBefore` and `seconds` after the signal."""
         return {"seconds": self._since(), "notBefore": max(0.0, self._since(before))}
+
+    def _tell_processes_at_stop(self) -> None:
+        at_signal = self._at_signal or ()
+        older = [each for pid, each in self._family.processes.items() if pid in at_signal]
+        if facts := processes_at_stop(self._watched.pid, self._signal, older):
+            self._watched.record(kinds.PROCESSES_AT_STOP, facts, "observed")
+
+    def _tell_waits(self) -> None:
+        """What it waits for when SIGKILL comes. Without a stop signal before it nothing was to be done."""
+        if not self._stop_sent:
+            return
+        main, number = self._watched.pid, signal_number(self._signal)
+        alive = [each for each in self._family.processes.values() if each["state"] not in DEAD]
+        described = [each for each in (dispositions.describe(main, number), *alive) if each is not None]
+        facts: WaitsAtKill = {
+            "signal": self._signal,
+            "seconds": self._since(),
+            "cpuSeconds": max(0.0, self._cpu - self._cpu_at_signal),
+            "idleSeconds": (time.monotonic_ns() - max(self._used_cpu, self._signalled)) / 1e9,
+            "processes": [self._waiting(each) for each in described[:MOST_WATCHED]],
+        }
+        self._watched.record(kinds.WAITS_AT_KILL, facts, "observed")
+
+    def _waiting(self, process: dict[str, Any]) -> ProcessWaiting:
+        pid = process["pid"]
+        waiting: ProcessWaiting = {
+            "containerPid": process["containerPid"],
+            "name": process["name"],
+            "waits": waits.waits_of(pid),
+        }
+        if pid != self._watched.pid and self._at_signal is not None and pid not in self._at_signal:
+            waiting["afterSignal"] = True
+        return waiting
 
     def _tell_processes(self, when: Literal["SIGKILL", "exit"], family: list[dict[str, Any]]) -> None:
         if not family:

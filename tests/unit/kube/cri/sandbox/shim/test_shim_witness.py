@@ -24,6 +24,7 @@ class Kernel:
         self.exiting = False
         told = {"pid": self.child, "containerPid": 2, "name": "worker", "state": "S", "disposition": "default"}
         told["parent"] = 1
+        monkeypatch.setattr(procfs, "start_time", lambda pid: 0)
         monkeypatch.setattr(procfs, "descendants", lambda root: list(self.family))
         monkeypatch.setattr(dispositions, "describe", lambda pid, number: told)
         self.children = {self.child}
@@ -66,7 +67,8 @@ def test_a_look_at_a_pid_1_that_is_ending_does_not_forget_who_lived_with_it(monk
     kernel.family, kernel.exiting = [], True
     loop.go_off()
     witness.after_exit(killed=False)
-    ((kind, facts),) = records
+    at_stop, (kind, facts) = records
+    assert at_stop[0] == "ProcessesAtStop"
     assert (kind, facts["when"]) == ("ProcessesLeft", "exit")
     assert [each["pid"] for each in facts["processes"]] == [kernel.child]
 
@@ -107,7 +109,7 @@ def test_who_ended_before_pid_1_did_not_die_with_it(monkeypatch: pytest.MonkeyPa
         callback(1)
     kernel.exiting = True
     witness.after_exit(killed=False)
-    assert records == [("ChildEnded", "SIGKILL")]
+    assert records == [("ProcessesAtStop", "SIGTERM"), ("ChildEnded", "SIGKILL")]
     assert loop.watched == {}
 
 
@@ -121,7 +123,7 @@ def test_the_end_of_a_child_while_pid_1_ends_is_left_to_its_wait_status(monkeypa
     ((_, callback),) = loop.watched.items()
     callback(1)
     witness.after_exit(killed=False)
-    assert records == ["ProcessesLeft"]
+    assert records == ["ProcessesAtStop", "ProcessesLeft"]
 
 
 def test_an_end_whose_status_is_not_known_yet_is_reported_when_pid_1_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,10 +139,10 @@ def test_an_end_whose_status_is_not_known_yet_is_reported_when_pid_1_ends(monkey
     monkeypatch.setattr(procfs, "wait_status", lambda pidfd: None)
     ((_, callback),) = loop.watched.items()
     callback(1)
-    assert records == []
+    assert records == [("ProcessesAtStop", None)]
     kernel.exiting = True
     witness.after_exit(killed=False)
-    assert records == [("ChildEnded", None)]
+    assert records == [("ProcessesAtStop", None), ("ChildEnded", None)]
 
 
 @pytest.mark.parametrize("child", [True, False])
@@ -150,7 +152,6 @@ def test_whom_pid_1_adopts_after_the_signal_was_not_its_child(monkeypatch: pytes
     kernel.children = {kernel.child} if child else {kernel.child + 1}
     records: list[dict[str, Any]] = []
     witness = Witness(Watched(loop, 1, None, lambda: True, lambda kind, facts, _: records.append(facts)))  # type: ignore[arg-type]
-    monkeypatch.setattr(procfs, "start_time", lambda pid: 0)
     witness.before_signal(signal.SIGTERM)
     witness.after_signal()
     witness.after_exit(killed=False)

@@ -1,0 +1,107 @@
+"""Rows about a program that got its stop signal, handles it, and waits until it is killed. Pure.
+
+Time helps a program that works, or sleeps. One whose threads wait for each other ends with no grace period.
+"""
+
+# check: pure
+
+import math
+from enum import Enum
+
+from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings.facts.pid1 import by_name
+from lastcall.endings.findings.changes import Remedy, in_pod, in_program
+from lastcall.endings.findings.observed import HANDLED, KILLED, LOCKED, SIGNALLED, locked_process
+from lastcall.endings.findings.signals import WHY_NOT_ENDED
+from lastcall.endings.findings.subjects import RunSubject
+from lastcall.endings.findings.table import Row
+from lastcall.endings.findings.words import listed
+from lastcall.endings.findings.words import seconds as _s
+from lastcall.endings.node_facts import ProcessWaiting, WaitsAtKill
+from lastcall.endings.story import Change, ContainerEnding, Finding
+from lastcall.records.said import tell
+
+_IDLE_SHARE = 0.01
+"""A program that used less of a processor than this did not work: it waited."""
+_LEAST_SECONDS = 1.0
+"""After a shorter time nothing is concluded from what was used of a processor."""
+_LONG_SLEEP_SECONDS = 0.5
+"""A shorter sleep is a turn of a loop, whose end is not known."""
+_SPARE_SECONDS = 1
+_NO_WORK = ("futex", "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2", "pause",
+            "rt_sigsuspend", "rt_sigtimedwait", "accept", "accept4")  # fmt: skip
+"""Calls in which a thread waits for another one, for a client or for a signal. A read may be of a disk, a peer that
+answers late or a lock of a file: that may end."""
+
+
+class Wait(Enum):
+    """How a program that was killed had waited."""
+
+    SLEEPS = "sleeps"
+    """In one long sleep, whose end is known."""
+    ENDLESS = "endless"
+    """No thread waits with a time limit."""
+    IDLE = "idle"
+    """It used no CPU time; some threads have time limits."""
+
+
+def kind_of_wait(c: ContainerEnding) -> Wait | None:
+    """Return how a program waited that nobody but itself kept from ending; None if it worked, and where nobody looked.
+
+    Processes beside PID 1 that lived may be what it waited for.
+    """
+    seen = c.seen.waits
+    if seen is None or len(seen.processes) != 1 or seen.seconds < _LEAST_SECONDS:
+        return None
+    (main,) = seen.processes
+    if wakes_in(c):
+        return Wait.SLEEPS
+    if seen.cpu_seconds > seen.seconds * _IDLE_SHARE or not all(each.call in _NO_WORK for each in main.waits):
+        return None
+    return Wait.IDLE if any(each.limited for each in main.waits) else Wait.ENDLESS
+
+
+def wakes_in(c: ContainerEnding) -> float:
+    """Return the seconds that a program of one thread would have slept on when SIGKILL came; 0 for any other."""
+    seen = c.seen.waits
+    sleeps = seen.processes[0].waits if seen is not None and len(seen.processes) == 1 else ()
+    if len(sleeps) != 1 or sleeps[0].threads != 1 or (sleeps[0].wakes_in or 0.0) < _LONG_SLEEP_SECONDS:
+        return 0.0
+    return sleeps[0].wakes_in or 0.0
+
+
+def remedy_of_wait(c: ContainerEnding, wait: Wait, grace: int) -> Remedy:
+    """Return what to do about a program that waited until SIGKILL."""
+    seen = c.seen.waits
+    assert seen is not None
+    if wait is Wait.SLEEPS:
+        wanted = math.ceil(grace + wakes_in(c)) + _SPARE_SECONDS
+        facts = {"left": _s(wakes_in(c)), "grace": wanted}
+        return in_pod(fix("killed", "sleeps", **facts), terminationGracePeriodSeconds=wanted)
+    facts = {"signal": c.stop.signal, "used": _used(seen), "calls": _calls(seen.processes[0])}
+    return in_program(fix("killed", wait.value, **facts), "endOnStopSignal")
+
+
+def _used(seen: WaitsAtKill) -> str:
+    if seen.cpu_seconds <= 0:
+        return tell("no CPU time in $over", over=_s(seen.seconds))
+    return tell("$used of CPU time in $over", used=_s(seen.cpu_seconds), over=_s(seen.seconds))
+
+
+def _calls(process: ProcessWaiting) -> str:
+    return listed(list(dict.fromkeys(each.call for each in process.waits)))
+
+
+def _deadlocked(s: RunSubject) -> Finding:
+    c, process, seen = s.run, locked_process(s.run), s.run.seen.waits
+    assert process is not None
+    assert seen is not None
+    one = process.threads == 1
+    who = by_name(c) if process is seen.processes[0] else f" ({process.name}, pid {process.container_pid})"
+    facts = {"container": c.name, "by_name": who, "signal": c.stop.signal, "count": process.threads}
+    text = said("deadlocked", "one" if one else "", **facts, used=_used(seen))
+    advice = fix("deadlocked", signal=c.stop.signal)
+    return Finding("deadlocked", "problem", text, c.name, advice, change=Change(program="endOnStopSignal"))
+
+
+ROWS = (Row("deadlocked", (SIGNALLED, KILLED, HANDLED, LOCKED), _deadlocked, answers=WHY_NOT_ENDED),)

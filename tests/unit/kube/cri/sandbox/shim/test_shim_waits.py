@@ -1,0 +1,97 @@
+"""What the threads of a process wait for: programs that run here, as the kernel shows them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from lastcall.kube.cri.sandbox.shim import procfs, waits
+
+pytestmark = [
+    pytest.mark.loopback,
+    pytest.mark.skipif(
+        os.uname().machine not in ("x86_64", "aarch64"), reason="numbers of system calls are known for these two"
+    ),
+]
+
+READY = "import socket, threading, time\nprint('ready', flush=True)\n"
+LOCK = "threading.Event().wait()"
+TWO_LOCKS = "threading.Thread(target=threading.Event().wait).start()\nthreading.Event().wait()"
+SHARED = "from multiprocessing import Semaphore\nSemaphore(0).acquire()"
+
+
+@contextmanager
+def program(source: str) -> Iterator[int]:
+    argv = [sys.executable, "-S", "-c", READY + source]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def until(look: Callable[[], Any], wanted: Callable[[Any], bool]) -> Any:
+    """Look again and again until the program has come to its wait; the last look otherwise."""
+    for _ in range(2000):
+        found = look()
+        if wanted(found):
+            return found
+        os.sched_yield()
+        subprocess.run(["true"], check=True)
+    return found
+
+
+def _in(found: list[Any], calls: set[str]) -> list[int]:
+    return [each["threads"] for each in found if each["call"] in calls]
+
+
+@pytest.mark.parametrize(
+    ("source", "call", "threads", "limited", "own"),
+    [
+        (LOCK, {"futex"}, 1, False, True),
+        (TWO_LOCKS, {"futex"}, 2, False, True),
+        ("threading.Event().wait(600)", {"futex"}, 1, True, True),
+        (SHARED, {"futex"}, 1, False, False),
+        ("import select; select.poll().poll()", {"poll", "ppoll"}, 1, False, False),
+        ("import select; select.poll().poll(600000)", {"poll", "ppoll"}, 1, True, False),
+        ("import select; select.epoll().poll()", {"epoll_wait", "epoll_pwait"}, 1, False, False),
+        ("import select; select.epoll().poll(600)", {"epoll_wait", "epoll_pwait"}, 1, True, False),
+        ("import signal; signal.pause()", {"pause", "ppoll"}, 1, False, False),
+        ("socket.create_server(('127.0.0.1', 0)).accept()", {"accept", "accept4"}, 1, None, False),
+        ("import sys; sys.stdin.read()", {"read"}, 1, None, False),
+    ],
+)
+def test_the_call_in_which_a_thread_sleeps_is_named_with_its_limit(
+    source: str, call: set[str], threads: int, limited: bool | None, own: bool
+) -> None:
+    with program(source) as pid:
+        (wait,) = until(lambda: waits.waits_of(pid), lambda each: _in(each, call) == [threads])
+        assert wait["call"] in call
+        assert (wait["threads"], wait["limited"], wait["own"]) == (threads, limited, own)
+
+
+def test_a_sleep_has_the_moment_at_which_it_ends() -> None:
+    with program("time.sleep(600)") as pid:
+        (wait,) = until(lambda: waits.waits_of(pid), lambda each: each and each[0]["call"].endswith("nanosleep"))
+        assert wait["limited"] is True
+        assert 500 < wait["wakesIn"] <= 600, "Python asks for an absolute time"
+
+
+def test_a_program_that_works_sleeps_in_no_call_and_uses_cpu_time() -> None:
+    with program("while True: pass") as pid:
+        assert until(lambda: waits.cpu_seconds([pid]), lambda used: used > 0.5) > 0.5
+        assert [each["call"] for each in waits.waits_of(pid)] == [""]
+
+
+def test_a_process_that_is_gone_waits_for_nothing() -> None:
+    with program(LOCK) as pid:
+        pass
+    assert waits.waits_of(pid) == []
+    assert waits.cpu_seconds([pid]) == 0
+    assert procfs.memory_at(pid, 4096, 8) == b""
