@@ -193,7 +193,7 @@ def ran(arguments: argparse.Namespace) -> Results:
     focus = focus_of(PART.read_text().splitlines()) if arguments.part else arguments.focus
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         lastcall = Lastcall(Path(folder), as_user=arguments.as_user)
-        lastcall("up", CLUSTER, "--nodes", "2", "--detach")
+        lastcall("up", CLUSTER, "--kubernetes-version", "1.36", "--nodes", "2", "--detach")
         try:
             lastcall("image", "import", *lastcall.readable(run(str(SUITE), "--list-images").split()))
             config = lastcall("kubeconfig", CLUSTER).strip()

@@ -267,7 +267,7 @@ def saved_pages(folder: Path) -> dict[str, str]:
     """Write pages as `--output-file` does; name → address. Samples run in a loop of their own."""
     found = samples()
     made = {
-        name: html_page(found[name], kubernetes_version="1.36", lastcall_version=__version__)
+        name: html_page(found[name], kubernetes_version="1.37", lastcall_version=__version__)
         for name in ("sigkill", "several")
     }
     made["rollout"] = rollout_page([rollout_result(endings=found["graceful"])])

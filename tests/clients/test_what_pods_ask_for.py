@@ -15,6 +15,7 @@ from kubectls import CURRENT, Kubectl
 from pods import Manifest, container, pod
 from waiting import eventually
 
+from lastcall.kube.api.features.releases import DEFAULT_VERSION
 from lastcall.kube.cri.sandbox.images import ImageStore, build_image
 from lastcall.kube.cri.sandbox.spec import ImageConfig
 
@@ -85,7 +86,7 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     make_images(data)
     make_health_image(data)
     gates = {"ContainerStopSignals": True, "TCPSocketLifecycleHook": True}
-    with kept_cluster(data, feature_gates=gates) as path:
+    with kept_cluster(data, feature_gates=gates, version=DEFAULT_VERSION) as path:
         kubectl = Kubectl(CURRENT, path, str(tmp_path_factory.mktemp("home")), "default")
         eventually(lambda: kubectl.run("get", "serviceaccount", "default")[0] == 0)
         create(kubectl, *POD_LIST)

@@ -253,3 +253,31 @@ def test_quiet_nodes_cost_no_writes():
         assert len(cluster.history[PODS]) == versions
 
     run_cluster(scenario, nodes=3)
+
+
+def test_of_64_nodes_one_comes_and_one_goes_and_no_pod_of_another_notices():
+    keep_apart = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+                  "labelSelector": {"matchLabels": {"app": "web"}}}  # fmt: skip
+
+    async def scenario(cluster):
+        await cluster.create(workload("Deployment", replicas=63, pods=template(topologySpreadConstraints=[keep_apart])))
+        await cluster.wait_until_async(lambda: ready(cluster, 63), 60)
+        before = {pod["spec"]["nodeName"]: pod["metadata"] for pod in await pods(cluster)}
+        assert len(before) == 63, "one on each"
+
+        await cluster.add_node()
+        assert is_node_ready(await cluster.client.get(NODES, "node-64"))
+        name = before["node-2"]["name"]
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        await cluster.client.create(PODS, body, cluster.namespace, name=name, subresource="eviction")
+        await cluster.wait_until_async(lambda: ready(cluster, 63), 60)
+        await cluster.kill_kubelet("node-2")
+        await cluster.delete("node/node-2")
+        await cluster.sleep(60)
+
+        after = {pod["spec"]["nodeName"]: pod["metadata"] for pod in await pods(cluster)}
+        assert after.keys() - before.keys() == {"node-64"} and before.keys() - after.keys() == {"node-2"}
+        del before["node-2"], after["node-64"]
+        assert after == before, "not even a resourceVersion"
+
+    run_cluster(scenario, DRAINS, nodes=63)

@@ -1,5 +1,6 @@
 """The scheduler on virtual clusters of several nodes: spreading, making room, waiting for the right thing."""
 
+import pytest
 from virtual_cluster import container, pod_manifest, run_cluster
 from workloads import pods, template, workload
 
@@ -64,8 +65,8 @@ def test_a_constraint_that_must_hold_keeps_a_pod_waiting():
         assert sorted(await placed(cluster), key=str) == [None, "node-1", "node-2"]
         (waiting,) = [pod for pod in await pods(cluster) if not pod["spec"].get("nodeName")]
         assert waiting["status"]["conditions"][0]["message"] == (
-            "0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints. no new claims to "
-            "deallocate, preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+            "0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints. preemption: 0/2 nodes "
+            "are available: 2 No preemption victims found for incoming pod."
         )
 
     run_cluster(scenario, DRAINS, nodes=2)
@@ -158,7 +159,8 @@ def test_a_preemption_takes_the_node_where_it_does_the_least_harm_and_waits_for_
     run_cluster(scenario, DRAINS, nodes=3)
 
 
-def test_a_class_that_never_preempts_waits_and_says_so():
+@pytest.mark.parametrize(("version", "claims"), [("1.36", "no new claims to deallocate, "), ("1.37", "")])
+def test_a_class_that_never_preempts_waits_and_says_so(version, claims):
     async def scenario(cluster):
         await cluster.create(priority_class("polite", 100, preemptionPolicy="Never"))
         await cluster.create(asking("old", "1500m"))
@@ -166,13 +168,32 @@ def test_a_class_that_never_preempts_waits_and_says_so():
         await cluster.create(asking("p", "1", priorityClassName="polite"))
         await cluster.sleep(5)
         assert cluster.status("p")["conditions"][0]["message"] == (
-            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: not eligible due to "
+            f"0/1 nodes are available: 1 Insufficient cpu. {claims}preemption: not eligible due to "
             "preemptionPolicy=Never."
         )
         await cluster.delete("pod/old")
         await cluster.wait_ready("p")
 
-    run_cluster(scenario, DRAINS)
+    run_cluster(scenario, DRAINS, kubernetes_version=version)
+
+
+@pytest.mark.parametrize(
+    ("version", "more"),
+    [("1.36", ""), ("1.37", " preemption: found a potential placement for pod on node node-1, preempting 1 victims")],
+)
+def test_since_1_37_the_event_says_where_a_preemption_makes_room(version, more):
+    """(kubernetes#140180)"""
+
+    async def scenario(cluster):
+        await cluster.create(priority_class("high", 10))
+        await cluster.create(asking("old", "1500m"))
+        await cluster.wait_ready("old")
+        await cluster.create(asking("p", "1", priorityClassName="high"))
+        await cluster.wait_ready("p")
+        texts = [each["message"] for each in cluster.event_objects("p") if each["reason"] == "FailedScheduling"]
+        assert texts[0] == f"0/1 nodes are available: 1 Insufficient cpu.{more}"
+
+    run_cluster(scenario, DRAINS, kubernetes_version=version)
 
 
 def test_the_pod_with_the_higher_priority_is_first_when_room_comes_free():

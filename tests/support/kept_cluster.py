@@ -8,11 +8,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+COMPARED = "1.36"
+"""The version of what is compared with a real Kubernetes 1.36.2: there is no newer one to ask."""
+
 _KEEP = """
 import asyncio, json, sys
 from lastcall.kube.cluster.embedded import start
 from lastcall.kube.cluster.options import ClusterOptions
-cluster = start(ClusterOptions(feature_gates=json.loads(sys.argv[1])))
+cluster = start(ClusterOptions(feature_gates=json.loads(sys.argv[1]), kubernetes_version=sys.argv[2]))
 async def main():
     await cluster.connect()
     await cluster.wait_node_ready()
@@ -49,10 +52,12 @@ def make_images(root: Path) -> None:
 
 
 @contextmanager
-def kept_cluster(data_home: Path, feature_gates: Mapping[str, bool] | None = None) -> Iterator[str]:
+def kept_cluster(
+    data_home: Path, feature_gates: Mapping[str, bool] | None = None, version: str = COMPARED
+) -> Iterator[str]:
     """Yields the path of the admin's kubeconfig. The images of `data_home` are those of the cluster."""
     cluster = subprocess.Popen(
-        [sys.executable, "-c", _KEEP, json.dumps(dict(feature_gates or {}))],
+        [sys.executable, "-c", _KEEP, json.dumps(dict(feature_gates or {})), version],
         env={**os.environ, "XDG_DATA_HOME": str(data_home)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from kept_cluster import COMPARED
 from scenario.facts import final_facts
 from scenario.programs import ShellPrograms
 from scenario.replay import _counted, _difference, _is_optional, _normal, _sets
@@ -53,7 +54,7 @@ class OwnerReplay:
             for step in self.recording["steps"]:
                 await self._play(step)
 
-        self.cluster = run_cluster(main, programs, watched=OWNERS, **options)
+        self.cluster = run_cluster(main, programs, watched=OWNERS, kubernetes_version=COMPARED, **options)
         return self
 
     # -- steps

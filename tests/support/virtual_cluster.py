@@ -30,6 +30,7 @@ from waiting import until
 
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.features.gates import feature_gates as gates_of
+from lastcall.kube.api.features.releases import DEFAULT_VERSION
 from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.kube.api.resources import (
     BINDINGS,
@@ -128,7 +129,7 @@ class VirtualCluster:
         world: World,
         programs: Any = None,
         *,
-        kubernetes_version: str = "1.36",
+        kubernetes_version: str = DEFAULT_VERSION,
         images: Any = None,
         durations: Durations | None = None,
         node_name: str = "node-1",
@@ -223,6 +224,7 @@ class VirtualCluster:
                 world=self.world,
                 client=self._client_of("kube-scheduler"),
                 recorder=self.recorder.for_actor("scheduler"),
+                minor=gates_of(self.version, self._gates).minor,
             ),
             name="scheduler",
         )
@@ -269,6 +271,7 @@ class VirtualCluster:
             openapi=self.server.openapi_document,
             client_of=self._client_of_account if self.own_rights else None,
             gates=gates_of(self.version, self._gates),
+            fetch=self.server.fetch,
         )
         self._manager = self._tasks.spawn(controllers, name="controllers")
 
@@ -277,6 +280,15 @@ class VirtualCluster:
         self._manager.cancel()
         while not self._manager.done():
             await self.world.clock.sleep(0.001)
+
+    async def add_node(self) -> str:
+        """Add a node to the running cluster; its name, once it is Ready."""
+        made = self.make_node(len(self.nodes) + 1, {})
+        self.nodes[made.name] = made
+        await made.runtime.__aenter__()
+        self.start_kubelet(made.name)
+        await self.wait_until_async(self._is_usable)
+        return made.name
 
     def start_kubelet(self, node: str = "") -> None:
         """Start the node's process; after `kill_kubelet` a new one that knows nothing."""

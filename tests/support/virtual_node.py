@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lastcall.kube.api.features.releases import DEFAULT_VERSION
 from lastcall.kube.api.meta import AnyObject
 from lastcall.kube.client.api import Client
 from lastcall.kube.client.events import EventRecorder
@@ -48,7 +49,7 @@ class VirtualNode:
         programs: Any,
         images: Any = None,
         durations: Durations | None = None,
-        kubernetes_version: str = "1.36",
+        kubernetes_version: str = DEFAULT_VERSION,
         capacity: Mapping[str, str] = ALLOCATABLE,
         allocatable: Mapping[str, str] = ALLOCATABLE,
         labels: Mapping[str, str] | None = None,

@@ -21,6 +21,8 @@ from engines.api_server import real_api_server
 from differential.request import JSON, Request, settled
 
 AGENT = "differential/1"
+COMPARED = "1.36"
+"""The version of lastcall's server: that of the real one."""
 QUIET_SECONDS = 0.15
 """A watch has said what it says at once when nothing came for so long."""
 ASKING = "kubernetes-admin"
@@ -165,7 +167,7 @@ def our_server(scratch: Path) -> Iterator[Server]:
     """lastcall's API server, in a process of its own. Raises LookupError when it does not start."""
     kubeconfig = scratch / "lastcall.kubeconfig"
     script = Path(__file__).resolve().parents[2] / "tests" / "support" / "api_server.py"
-    argv = [sys.executable, str(script), "--kubeconfig", str(kubeconfig)]
+    argv = [sys.executable, str(script), "--kubeconfig", str(kubeconfig), "--kubernetes-version", COMPARED]
     with _process(argv, scratch / "lastcall.log", stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         url = process.stdout.readline().decode().strip()

@@ -50,7 +50,7 @@ def story_files() -> dict[str, str]:
     """Name in the folder stories/ → a page that needs nothing else."""
     found = samples()
     return {
-        f"{name}.html": html_page(found[name], kubernetes_version="1.36", lastcall_version=__version__)
+        f"{name}.html": html_page(found[name], kubernetes_version="1.37", lastcall_version=__version__)
         for name in STORIES
     }
 

@@ -79,7 +79,7 @@ def run_controller_manager(
 
     async def lead(world: World, cluster: Connected, fence: Fence) -> None:
         # late: 375 ms of `controller-manager --help`
-        from lastcall.kube.client import discover, openapi_document
+        from lastcall.kube.client import discover, fetch, openapi_document
         from lastcall.kube.controllers import run_controllers
         from lastcall.records.memory import NoRecorder
 
@@ -94,6 +94,7 @@ def run_controller_manager(
                 names=names,
                 discover=partial(discover, cluster.client.request),
                 openapi=partial(openapi_document, cluster.client.request),
+                fetch=partial(fetch, cluster.client.request),
                 client_of=None if own is None else own.of,
             )
         finally:

@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 JSON_LINE = "json-line"
 
-DEFAULT_KUBERNETES_VERSION = "1.36"
+DEFAULT_KUBERNETES_VERSION = "1.37"
 KUBERNETES_VERSIONS = ("1.23", "1.27", "1.36", "1.37")
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

@@ -79,7 +79,7 @@ def source_link(rule: str, kubernetes_version: str) -> str:
     path, _, _function = rule.partition(":")
     if not path.startswith(_KUBERNETES):
         return ""
-    return f"https://github.com/kubernetes/kubernetes/blob/v{kubernetes_version or '1.36'}.0/{path}"
+    return f"https://github.com/kubernetes/kubernetes/blob/v{kubernetes_version or '1.37'}.0/{path}"
 
 
 def other_steps(ending: Ending, picture: Picture, numbers: Mapping[str, int], most: int) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kept_cluster import COMPARED
 from virtual_cluster import VirtualCluster, run_cluster
 
 from lastcall.kube.api.resources import EVENTS
@@ -87,7 +88,7 @@ class Replay:
             self.cluster = cluster
             await scenario(cluster)
 
-        self.cluster = run_cluster(main, programs, images=images_of(manifests), **options)
+        self.cluster = run_cluster(main, programs, images=images_of(manifests), kubernetes_version=COMPARED, **options)
         return self
 
     async def _play(self, cluster: VirtualCluster, step: Json) -> None:

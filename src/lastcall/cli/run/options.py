@@ -270,7 +270,7 @@ _OPTIONS = [
         callback=checked_versions,
         default=DEFAULT_KUBERNETES_VERSION,
         show_default=True,
-        help="Kubernetes version to emulate. With several (1.23,1.36) the Pods run under one version after "
+        help="Kubernetes version to emulate. With several (1.36,1.37) the Pods run under one version after "
         "the other, and the report shows them side by side with what differs.",
     ),
     click.option(

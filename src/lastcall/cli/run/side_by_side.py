@@ -1,4 +1,4 @@
-"""`--kubernetes-version 1.23,1.36`: the same manifests under each version, and what differs.
+"""`--kubernetes-version 1.36,1.37`: the same manifests under each version, and what differs.
 
 One cluster after the other: they share nothing, not even the processor's time, and a hostPath of the Pods is used by
 one at a time. What stops one version (an API server that refuses a manifest, a Pod that never becomes Ready) is part

@@ -385,9 +385,10 @@ def _event(event: Object) -> str:
     return f"{event.get('reason')}: {without_preemption_note(event.get('message'))}{times}"
 
 
-_NOISE = " no new claims to deallocate, preemption:"
+_NOISE = re.compile(r" (?:no new claims to deallocate, )?preemption:.*", re.DOTALL)
+"""Since 1.37 without the claims."""
 
 
 def without_preemption_note(message: Any) -> str:
     """Return a message without what the scheduler adds about preemption, which repeats it."""
-    return str(message or "").partition(_NOISE)[0]
+    return _NOISE.sub("", str(message or ""))

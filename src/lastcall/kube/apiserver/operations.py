@@ -98,6 +98,11 @@ class Operations:
         """With what a kubelet knows this server, and this server a kubelet."""
         return self._connections.kubelet_tls
 
+    @property
+    def minor(self) -> int:
+        """Return 37 for a server of Kubernetes 1.37."""
+        return self.shared.gates.minor
+
     def now(self) -> datetime:
         """Return the time by which ages are shown."""
         return now(self.clock)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from lastcall.kube.api.errors import resource_not_found
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import (
     APISERVICES,
@@ -94,6 +95,16 @@ class APIServer:
         """Return the OpenAPI v3 document of a group-version (`apis/apps/v1`); None for one without."""
         documents = self.serving.catalog.openapi
         return (await documents.v3(name)).body if documents.has(name) else None
+
+    async def fetch(self, path: str) -> Object:
+        """Return what another server answers to a GET of a path that this one has passed on to it.
+
+        Raises StatusError: its own, and the 404 of a path that nobody serves.
+        """
+        found = await self.serving.aggregation.ask(path)
+        if found is None:
+            raise resource_not_found()
+        return found
 
     async def prepare_tokens(self) -> None:
         """Load what signs them, which takes a while, before the first Pod asks for one."""

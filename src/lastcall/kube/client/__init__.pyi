@@ -27,6 +27,7 @@ from .api import ConnectionLost as ConnectionLost
 from .api import UnusableAnswer as UnusableAnswer
 from .api import WatchEvent as WatchEvent
 from .discovery import discover as discover
+from .discovery import fetch as fetch
 from .discovery import openapi_document as openapi_document
 from .http import HTTPClient as HTTPClient
 from .informer import Informer as Informer

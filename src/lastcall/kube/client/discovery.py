@@ -90,6 +90,11 @@ async def openapi_document(request: Request, name: str) -> bytes | None:
         raise
 
 
+async def fetch(request: Request, path: str) -> Object:
+    """Return the JSON object at a path. Raises StatusError, ConnectionLost."""
+    return await _document(request, path, "application/json")
+
+
 async def _document(request: Request, path: str, accept: str) -> Object:
     data = await request("GET", path, accept=accept)
     try:

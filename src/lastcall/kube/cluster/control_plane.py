@@ -85,6 +85,7 @@ async def _serve(
         tasks.spawn(crash_guard.guarded("control-plane", "settle", _settle(world, server)), name="apiserver tokens")
         tasks.spawn(crash_guard.guarded("control-plane", "huge pages", keep_in_huge_pages(world)), name="huge pages")
         tasks.spawn(crash_guard.guarded("control-plane", "free heap", give_back_free_heap(world)), name="free heap")
+        gates = feature_gates(plan.options.kubernetes_version, plan.options.feature_gates)
         # The provisioner stays here, beside their directories, also when all controllers are elsewhere.
         controllers = partial(
             run_controllers,
@@ -97,13 +98,15 @@ async def _serve(
             volume_directories=HostDirectories(),
             sign=partial(_sign, credentials),
             openapi=server.openapi_document,
-            gates=feature_gates(plan.options.kubernetes_version, plan.options.feature_gates),
+            fetch=server.fetch,
+            gates=gates,
         )
         scheduler = partial(
             run_scheduler,
             world=world,
             client=server.client(SCHEDULER, "kube-scheduler"),
             recorder=recorder.for_actor("scheduler"),
+            minor=gates.minor,
         )
         alone = heart.serves_alone
         named = server.running if plan.options.controllers else set()

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lastcall.kube.client.informer import T
 
 OpenAPI = Callable[[str], Awaitable[bytes | None]]
+Fetch = Callable[[str], Awaitable[Object]]
+"""Gets a path of the API. Raises StatusError."""
 NAMESPACE = "namespace"
 CONTROLLER = "controller"
 """By the uid of the controlling owner; objects without one stand under ""."""

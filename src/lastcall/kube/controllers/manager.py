@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.features.gates import FeatureGates
     from lastcall.kube.client.discovery import Discover
     from lastcall.kube.controllers.access.certificates.controller import Sign
-    from lastcall.kube.controllers.informers import OpenAPI
+    from lastcall.kube.controllers.informers import Fetch, OpenAPI
 
 
 class Controller(Protocol):
@@ -89,9 +89,10 @@ CONTROLLERS: dict[str, MakeController] = {
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 
 
-def _of_version(gates: "FeatureGates | None") -> dict[str, MakeController]:
+def _of_version(gates: "FeatureGates | None", fetch: "Fetch | None") -> dict[str, MakeController]:
     """Return the controllers as a version of Kubernetes has them; None: as of 1.36."""
     return CONTROLLERS | {
+        AUTOSCALER: partial(FirstAutoscaler, gates=gates, fetch=fetch),
         "statefulset-controller": partial(StatefulSetController, gates=gates),
         "job-controller": partial(JobController, gates=gates),
     }
@@ -119,6 +120,7 @@ async def run_controllers(
     openapi: "OpenAPI | None" = None,
     client_of: Callable[[str], Client] | None = None,
     gates: "FeatureGates | None" = None,
+    fetch: "Fetch | None" = None,
 ) -> None:
     """Run the controllers of `names` until cancelled. `recorder_for(name)` writes as that controller.
 
@@ -128,6 +130,7 @@ async def run_controllers(
     `discover`: asks which kinds there are, of a server that is not ours.
     `openapi`: the OpenAPI v3 document of a group-version; without it the expressions of policies stay unchecked.
     `gates`: of the version of Kubernetes whose rules they follow; None for those of 1.36.
+    `fetch`: gets a path of the API, for metrics that other servers measure; without it there are none.
     `client_of`: the client of a ServiceAccount (`kube/controllers/access/identities.py`); None where all act as
     `client`.
     """
@@ -138,7 +141,7 @@ async def run_controllers(
     informers = Informers(world, client, discover, openapi)
     controllers = {
         name: make(world, acting(name), informers, recorder_for(name))
-        for name, make in _of_version(gates).items()
+        for name, make in _of_version(gates, fetch).items()
         if name in names
     }
     own: list[tuple[Informer[Any], str]] = []

@@ -209,11 +209,17 @@ def listed(reasons: Mapping[str, int]) -> str:
     return ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
 
 
-def failure_text(diagnosis: Diagnosis, preemption: str) -> str:
-    """The message of FailedScheduling. `preemption` is why preempting does not help, "" when it makes room."""
+def failure_text(diagnosis: Diagnosis, preemption: str, minor: int = 36) -> str:
+    """Return the message of FailedScheduling of Kubernetes 1.`minor`.
+
+    `preemption` is why preempting does not help; "" when it makes room, which only 1.37 says (kubernetes#140180). The
+    plugin of resource claims is silent since then, too, as clusters of 1.37 print the Event.
+    """
     if not diagnosis.node_count:
         return NO_NODES
-    return f"{diagnosis} {NO_CLAIMS}, preemption: {preemption}" if preemption else str(diagnosis)
+    if not preemption:
+        return str(diagnosis)
+    return f"{diagnosis} {'' if minor >= 37 else f'{NO_CLAIMS}, '}preemption: {preemption}"
 
 
 def nodes_to_look_at(pod: PodInfo, cache: Cache) -> tuple[Iterable[NodeInfo], str, str]:

@@ -53,9 +53,9 @@ RULE_BIND = "pkg/scheduler/schedule_one.go:bind"
 MAX_REMEMBERED_FAILURES = 1024
 
 
-async def run_scheduler(*, world: World, client: Client, recorder: Recorder) -> None:
+async def run_scheduler(*, world: World, client: Client, recorder: Recorder, minor: int = 36) -> None:
     """Schedule Pods until cancelled. `recorder` writes as `scheduler`."""
-    scheduler = Scheduler(world=world, client=client, recorder=recorder)
+    scheduler = Scheduler(world=world, client=client, recorder=recorder, minor=minor)
     await scheduler.run()
 
 
@@ -69,10 +69,10 @@ class _Failure:
 
 
 class Scheduler:
-    """One scheduling cycle after the other, as in the original."""
+    """One scheduling cycle after the other, as in Kubernetes 1.`minor`."""
 
-    def __init__(self, *, world: World, client: Client, recorder: Recorder) -> None:
-        self._world = world
+    def __init__(self, *, world: World, client: Client, recorder: Recorder, minor: int = 36) -> None:
+        self._world, self._minor = world, minor
         self._client = client
         self._recorder = recorder
         self._events = EventRecorder(client, world, SCHEDULER_NAME)
@@ -221,7 +221,7 @@ class Scheduler:
         if diagnosis.node_count:
             preemption = preempt(pod, self._cache, diagnosis, self._budgets.items())
             self._counts.preempted(len(preemption.chosen.victims) if preemption.chosen is not None else 0)
-        message = failure_text(diagnosis, preemption.message)
+        message = failure_text(diagnosis, self._preempting(preemption), self._minor)
         plugins = diagnosis.plugins or tuple(FILTERS)
         if preemption.nominate is not None:
             self._cache.nominate(pod, preemption.nominate)
@@ -230,6 +230,13 @@ class Scheduler:
                 self._failures.clear()
             self._failures[pod.requirements] = _Failure(self._cache.version, message, plugins)
         await self._unschedulable(entry, plugins, message, preemption)
+
+    def _preempting(self, preemption: Preemption) -> str:
+        """Return what the message says of it."""
+        if self._minor < 37 or preemption.chosen is None:
+            return preemption.message
+        node, victims = preemption.chosen.node.name, len(preemption.chosen.victims)
+        return f"found a potential placement for pod on node {node}, preempting {victims} victims"
 
     async def _unschedulable(
         self, entry: QueuedPod, plugins: tuple[str, ...], message: str, preemption: Preemption

@@ -55,7 +55,7 @@ API: tuple[Rule, ...] = (
         "This apiVersion has no such kind.",
         "kubectl apply refuses it: no matches for kind.",
         "kubernetes.io/docs/reference/using-api/deprecation-guide",
-        "Write the apiVersion that Kubernetes 1.36 serves.",
+        "Write the apiVersion that Kubernetes 1.37 serves.",
     ),
     Rule(
         "unknownField",

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from lastcall.kube.api.resources import ENDPOINTSLICES, EVENTS, NODES, PODS, SERVICES
+from lastcall.kube.api.resources import (
+    CUSTOMRESOURCEDEFINITIONS,
+    ENDPOINTSLICES,
+    EVENTS,
+    NODES,
+    PODS,
+    SERVICES,
+    STORAGECLASSES,
+)
 from lastcall.kube.api.schema import checks as schema
 from lastcall.kube.api.table.rows import columns_for, rows_for, table_for
 from lastcall.kube.api.table.text import human_duration
@@ -27,6 +35,47 @@ def test_the_columns_are_the_recorded_ones(kind: str) -> None:
 
 def cells(resource: Any, *objects: Any, now: datetime = NOW) -> list[list[Any]]:
     return [row["cells"] for row in rows_for(resource, objects, now)]
+
+
+def definition(name: str) -> dict[str, Any]:
+    versions = [{"name": "v1", "served": True}, {"name": "v2", "served": True}, {"name": "v3", "served": False}]
+    spec = {"group": "example.com", "scope": "Namespaced", "versions": versions}
+    return {"metadata": {"name": name, "creationTimestamp": BORN}, "spec": spec}
+
+
+def test_1_37_prints_group_scope_and_served_versions_of_definitions() -> None:
+    """(kubernetes#131599)"""
+    made = table_for(CUSTOMRESOURCEDEFINITIONS, [definition("a.example.com")], NOW, minor=37)
+    names = [(each["name"], each["type"]) for each in made["columnDefinitions"]]
+    texts = [(name, "string") for name in ("Name", "Group", "Scope", "Versions")]
+    assert names == [*texts, ("Created At", "date")]
+    assert made["rows"][0]["cells"] == ["a.example.com", "example.com", "Namespaced", "v1,v2", BORN]
+    before = table_for(CUSTOMRESOURCEDEFINITIONS, [definition("a.example.com")], NOW, minor=36)
+    assert before["rows"][0]["cells"] == ["a.example.com", BORN]
+
+
+def storage_class(name: str, born: str, *, default: bool = True) -> dict[str, Any]:
+    annotations = {"storageclass.kubernetes.io/is-default-class": "true" if default else "false"}
+    return {"metadata": {"name": name, "creationTimestamp": born, "annotations": annotations}, "provisioner": "p"}
+
+
+def test_1_37_prints_default_beside_the_class_that_claims_get() -> None:
+    """1.36.2 prints it beside every class with the annotation. (kubernetes#135964)"""
+    old, new = "2029-01-01T00:00:00Z", BORN
+    classes = [
+        storage_class("c", new),
+        storage_class("b", new),
+        storage_class("a", old),
+        storage_class("d", new, default=False),
+    ]
+    names = [row["cells"][0] for row in rows_for(STORAGECLASSES, classes, NOW, minor=37)]
+    assert names == ["c", "b (default)", "a", "d"]
+    assert [row["object"]["metadata"] for row in rows_for(STORAGECLASSES, classes, NOW, minor=37)] == [
+        row["object"]["metadata"] for row in rows_for(STORAGECLASSES, classes, NOW)
+    ]
+    assert [row["cells"][0] for row in rows_for(STORAGECLASSES, classes, NOW)] == [
+        "c (default)", "b (default)", "a (default)", "d",
+    ]  # fmt: skip
 
 
 def test_services_are_printed_as_recorded() -> None:

@@ -72,7 +72,8 @@ CREATED = [
     (REPLICASETS, workload(), {"replicas": 1}, {"replicas": 0}),
     (STATEFULSETS, workload(serviceName="x"), {
         "replicas": 1, "serviceName": "x", "podManagementPolicy": "OrderedReady",
-        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}, "revisionHistoryLimit": 10,
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "partition": 0}},
+        "revisionHistoryLimit": 10,
         "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
     }, {"replicas": 0, "availableReplicas": 0}),
     (DAEMONSETS, workload(), {
@@ -295,6 +296,21 @@ def test_a_daemon_sets_template_generation_counts_its_template_only(virtual):
         change = {"spec": {"template": {"metadata": {"labels": {"c": "d"}}}}}
         obj = await api.admin.patch(DAEMONSETS, "x", change, "default")
         assert obj["metadata"]["annotations"] == {key: "2"}
+        change = {"spec": {"template": {"spec": {"schedulingGroup": {}}}}}
+        obj = await api.admin.patch(DAEMONSETS, "x", change, "default")
+        assert obj["metadata"]["annotations"] == {key: "2"}, "a field that is dropped is no change"
+        assert obj["metadata"]["generation"] == 3
+
+    virtual(scenario)
+
+
+def test_claims_of_a_stateful_set_are_claims_whatever_they_say(virtual):
+    async def scenario(api):
+        claim = {"kind": "é", "apiVersion": "x", "metadata": {"name": "c"}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}  # fmt: skip
+        obj = await api.admin.create(STATEFULSETS, workload(serviceName="x", volumeClaimTemplates=[claim]), "default")
+        (made,) = obj["spec"]["volumeClaimTemplates"]
+        assert (made["apiVersion"], made["kind"]) == ("v1", "PersistentVolumeClaim")
 
     virtual(scenario)
 

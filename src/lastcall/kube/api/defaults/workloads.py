@@ -89,8 +89,7 @@ def stateful_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
     spec.setdefault("revisionHistoryLimit", HISTORY)
     _template(spec, pod_spec)
     for claim in spec.get("volumeClaimTemplates") or ():
-        claim.setdefault("apiVersion", "v1")
-        claim.setdefault("kind", "PersistentVolumeClaim")
+        claim.update(apiVersion="v1", kind="PersistentVolumeClaim")  # whatever was sent: encoding writes them
         persistent_volume_claim(claim)
     status = obj.setdefault("status", {})
     status.setdefault("replicas", 0)

@@ -24,7 +24,8 @@ from lastcall.kube.api.features.gates import (
     USER_NAMESPACES_SUPPORT,
     FeatureGates,
 )
-from lastcall.kube.api.field import FieldError, forbidden, not_supported
+from lastcall.kube.api.features.newer_fields import drop_newer_fields, drop_newer_fields_of_kind
+from lastcall.kube.api.field import FieldError, forbidden, not_supported, required
 from lastcall.kube.api.meta import Object, copy_object
 from lastcall.kube.api.resources import PODS, STATEFULSETS, Resource
 
@@ -44,15 +45,19 @@ _SPEC_AT: dict[tuple[str, str], tuple[str, ...]] = {
 }
 
 
+_WITH_NEWER = frozenset(("nodes", "jobs", "cronjobs"))
 _ALPHA_FIELDS = ("schedulingGroup",)
 """Of a Pod's spec, behind gates that are off and not known here (GenericWorkload)."""
 
 
 def drop_disabled_fields(resource: Resource, new: Object, old: Object | None, gates: FeatureGates) -> None:
     """Drop from `new`, in place, what is turned off and not in use in `old`."""
+    if resource.plural in _WITH_NEWER:
+        drop_newer_fields_of_kind(resource.plural, new)
     spec = pod_spec_of(resource, new)
     if spec is None:
         return
+    drop_newer_fields(spec)
     if resource is STATEFULSETS:
         if gates.enabled(MAX_UNAVAILABLE_STATEFUL_SET):
             _default_max_unavailable(new)
@@ -104,6 +109,7 @@ def _drop_alpha_status(status: Object) -> None:
     """What gates turn off that are not known here. (`dropDisabledPodStatusFields`: DRANodeAllocatableResources,
     ImageVolumeWithDigest)"""
     status.pop("nodeAllocatableResourceClaimStatuses", None)
+    status.pop("volumeHealth", None)
     for group in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
         for each in status.get(group) or ():
             for mount in (each.get("volumeMounts") if isinstance(each, dict) else None) or ():
@@ -145,11 +151,30 @@ def _missing(before: Any, after: Any, path: str) -> Iterator[str]:
 
 
 def disabled_values(resource: Resource, new: Object, old: Object | None, gates: FeatureGates) -> list[FieldError]:
-    """Values that a gate turns off where their field stays: RestartAllContainers, rules of sidecars."""
+    """Return the values that a version or a gate turns off where their field stays: volumes of no image, since 1.37;
+    RestartAllContainers, rules of sidecars."""
     spec = pod_spec_of(resource, new)
-    if spec is None or gates.enabled(RESTART_ALL_CONTAINERS):
+    if spec is None:
         return []
     before = pod_spec_of(resource, old) if old is not None else None
+    without_image = []
+    if gates.minor >= 37 and resource != PODS and not (before is not None and _volumes_without_image(before)):
+        path = ".".join(_SPEC_AT[resource.group, resource.plural])
+        without_image = [required(f"{path}.volumes[{each}].image.reference") for each in _volumes_without_image(spec)]
+    return without_image + _disabled_restarts(resource, spec, before, gates)
+
+
+def _volumes_without_image(spec: Object) -> list[int]:
+    """Return which volumes are images without a reference; Pods were refused with them before (kubernetes#135989)."""
+    sources = [each.get("image") if isinstance(each, dict) else None for each in spec.get("volumes") or ()]
+    return [index for index, image in enumerate(sources) if isinstance(image, dict) and not image.get("reference")]
+
+
+def _disabled_restarts(
+    resource: Resource, spec: Object, before: Object | None, gates: FeatureGates
+) -> list[FieldError]:
+    if gates.enabled(RESTART_ALL_CONTAINERS):
+        return []
     if before is not None and _restarts_all(before):
         return []
     errors: list[FieldError] = []

@@ -15,6 +15,7 @@ from lastcall.kube.api.field import go_quote
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.quantity import FORMAT_ERROR, QuantityError, canonical, canonical_in_list, parse_quantity
 from lastcall.kube.api.resources import SERVED, Resource
+from lastcall.kube.api.schema import newer
 from lastcall.kube.api.schema.types import Field, Struct, empty, known_types, struct, struct_for, struct_of
 from lastcall.kube.api.text.times import TimeError, canonical_time
 
@@ -38,7 +39,8 @@ def resource_for(api_version: str, kind: str) -> Resource | None:
 
 def known_kind(api_version: str, kind: str) -> bool:
     """Return True for every kind of Kubernetes, served or not."""
-    return f"{api_version}/{kind}" in known_types()
+    name = f"{api_version}/{kind}"
+    return name in known_types() or name in newer.KINDS
 
 
 class DecodeError(ValueError):

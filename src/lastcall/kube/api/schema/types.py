@@ -1,4 +1,4 @@
-"""The types of Kubernetes 1.36.2: which fields there are, of which type, and how their lists merge.
+"""The types of Kubernetes 1.36.2 with the fields of 1.37: which there are, of which type, and how their lists merge.
 
 The data is `schema.json` (made by tools/make_schema.py) and is read at the first question. In the file a field has the
 keys `t` type, `f` format, `r` reference to a type, `i` items of a list, `m` values of a map, `e` enum, `d` default,
@@ -20,6 +20,7 @@ from typing import Any, Literal, cast
 import orjson
 
 from lastcall.kube.api.resources import Resource
+from lastcall.kube.api.schema import newer
 
 Shape = Literal["struct", "list", "map", "string", "integer", "number", "boolean", "scalar", "any"]
 """`scalar` is a type with its own decoder (Quantity, Time, IntOrString, bytes), `any` is free-form JSON."""
@@ -90,7 +91,9 @@ class Struct:
 
 @cache
 def _data() -> dict[str, Any]:
-    return cast(dict[str, Any], orjson.loads(Path(__file__).with_name("schema.json").read_bytes()))
+    data = cast(dict[str, Any], orjson.loads(Path(__file__).with_name("schema.json").read_bytes()))
+    newer.add_to(data["types"])
+    return data
 
 
 @cache

@@ -3,7 +3,7 @@
 Source: pkg/printers/internalversion/printers.go, apimachinery pkg/util/duration/duration.go.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from lastcall.kube.api.table.cluster import ROWS as CLUSTER_ROWS
 from lastcall.kube.api.table.custom import custom_columns, custom_row
 from lastcall.kube.api.table.pod import pod_conditions, pod_row
 from lastcall.kube.api.table.text import NONE, UNKNOWN, age, format_labels, listed, since
-from lastcall.kube.api.table.workloads import ROWS
+from lastcall.kube.api.table.workloads import ROWS, with_one_default
 
 IncludeObject = Literal["None", "Metadata", "Object"]
 Row = Callable[[Object, datetime], list[Any]]
@@ -158,6 +158,14 @@ _NODE_COLUMNS = ("Name", "Status", "Roles", "Age", "Version", "Internal-IP*", "E
 _SERVICE_COLUMNS = ("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector*")
 
 
+def definition(obj: Object, now: datetime) -> list[Any]:
+    """Return the row of a CustomResourceDefinition, with the versions that are served."""
+    spec = obj.get("spec") or {}
+    versions = [each.get("name", "") for each in spec.get("versions") or () if each.get("served")]
+    name, created = _name_and_creation(obj, now)
+    return [name, spec.get("group", ""), spec.get("scope", ""), ",".join(versions), created]
+
+
 def _name_and_creation(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), (obj.get("metadata") or {}).get("creationTimestamp")]
 
@@ -180,6 +188,13 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     **{kind: Printer(columns, row) for kind, (columns, row) in {**ROWS, **CLUSTER_ROWS}.items()},
 }
 """By group and plural; a kind that is not listed has its name and age."""
+
+SINCE_37: dict[tuple[str, str], Printer] = {
+    ("apiextensions.k8s.io", "customresourcedefinitions"): Printer(
+        ("Name", "Group", "Scope", "Versions", "Created At"), definition
+    ),
+}
+"""The same where 1.37 prints more (kubernetes#131599)."""
 
 _REPLICA_TYPES = dict.fromkeys(("Desired", "Current", "Ready"), "integer")
 _CREATED = {"Created At": "date"}
@@ -210,11 +225,17 @@ _TYPES: dict[tuple[str, str], dict[str, str]] = {
 _DEFAULT = Printer(("Name", "Age"), _name_and_age)
 
 
-def columns_for(resource: Resource) -> list[Object]:
-    """`columnDefinitions`."""
+def _printer(resource: Resource, minor: int) -> Printer:
+    key = (resource.group, resource.plural)
+    since = SINCE_37.get(key) if minor >= 37 else None
+    return since or PRINTERS.get(key, _DEFAULT)
+
+
+def columns_for(resource: Resource, minor: int = 36) -> list[Object]:
+    """Return the `columnDefinitions` of Kubernetes 1.`minor`."""
     if isinstance(resource, CustomResource):
         return custom_columns(resource)
-    printer = PRINTERS.get((resource.group, resource.plural), _DEFAULT)
+    printer = _printer(resource, minor)
     columns = [_column(name) for name in printer.columns]
     for name, type_ in _TYPES.get((resource.group, resource.plural), {}).items():
         next(each for each in columns if each["name"] == name)["type"] = type_
@@ -239,14 +260,20 @@ def _column(name: str) -> Object:
 
 
 def rows_for(
-    resource: Resource, objects: Iterable[Object], now: datetime, include_object: IncludeObject = "Metadata"
+    resource: Resource,
+    objects: Sequence[Object],
+    now: datetime,
+    include_object: IncludeObject = "Metadata",
+    minor: int = 36,
 ) -> list[Object]:
-    printer = PRINTERS.get((resource.group, resource.plural), _DEFAULT)
+    """Return the rows of Kubernetes 1.`minor`."""
+    printer = _printer(resource, minor)
     if isinstance(resource, CustomResource):
         printer = Printer((), lambda obj, moment: custom_row(resource, obj, moment))
+    shown = with_one_default(objects) if minor >= 37 and resource.plural == "storageclasses" else objects
     rows: list[Object] = []
-    for obj in objects:
-        row: Object = {"cells": printer.row(obj, now)}
+    for obj, printed in zip(objects, shown, strict=True):
+        row: Object = {"cells": printer.row(printed, now)}
         conditions = printer.conditions(obj) if printer.conditions else []
         if conditions:
             row["conditions"] = conditions
@@ -270,12 +297,16 @@ def table_for(
     now: datetime,
     include_object: IncludeObject = "Metadata",
     metadata: Object | None = None,
+    minor: int = 36,
 ) -> Object:
-    """A `meta.k8s.io/v1` Table. `metadata` is that of the list (resourceVersion, continue, remainingItemCount)."""
+    """Return a `meta.k8s.io/v1` Table of Kubernetes 1.`minor`.
+
+    `metadata` is that of the list (resourceVersion, continue, remainingItemCount).
+    """
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": metadata or {},
-        "columnDefinitions": columns_for(resource),
-        "rows": rows_for(resource, objects, now, include_object),
+        "columnDefinitions": columns_for(resource, minor),
+        "rows": rows_for(resource, objects, now, include_object, minor),
     }

@@ -3,7 +3,7 @@
 Source: pkg/printers/internalversion/printers.go.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -275,9 +275,31 @@ def resource_quota(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), ", ".join(request), ", ".join(limit), age(obj, now)]
 
 
+_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+
+
+def _is_default(obj: Object) -> bool:
+    return (obj["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true"
+
+
+def with_one_default(classes: Sequence[Object]) -> list[Object]:
+    """Return the StorageClasses as 1.37 prints them: of several defaults the one that claims get (kubernetes#135964).
+
+    That is the newest, and of several the first by name. (pkg/volume/util/storageclass.go:GetDefaultClass)
+    """
+    defaults = sorted((each for each in classes if _is_default(each)), key=name_of)
+    newest = max((each["metadata"].get("creationTimestamp") or "" for each in defaults), default="")
+    chosen = [each for each in defaults if (each["metadata"].get("creationTimestamp") or "") == newest][:1]
+
+    def without(obj: Object) -> Object:
+        annotations = {**obj["metadata"]["annotations"], _DEFAULT_CLASS: "false"}
+        return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+    return [without(each) if _is_default(each) and each not in chosen else each for each in classes]
+
+
 def storage_class(obj: Object, now: datetime) -> list[Any]:
-    default = (obj["metadata"].get("annotations") or {}).get("storageclass.kubernetes.io/is-default-class") == "true"
-    name = name_of(obj) + (" (default)" if default else "")
+    name = name_of(obj) + (" (default)" if _is_default(obj) else "")
     shown = [obj.get("provisioner", ""), obj.get("reclaimPolicy", "Delete"), obj.get("volumeBindingMode", UNSET)]
     return [name, *shown, bool(obj.get("allowVolumeExpansion")), age(obj, now)]
 

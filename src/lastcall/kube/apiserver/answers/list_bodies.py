@@ -114,9 +114,10 @@ def _form(
             meta["remainingItemCount"] = page.remaining
     if media_type.as_ == "Table":
         moment = operations.now()
-        head = table(resource, [], media_type, query, meta, moment)
+        minor = operations.minor
+        head = table(resource, [], media_type, query, meta, moment, minor)
         head.pop("rows")
-        return head, "rows", lambda objects: table(resource, objects, media_type, query, {}, moment)["rows"]
+        return head, "rows", lambda objects: table(resource, objects, media_type, query, {}, moment, minor)["rows"]
     if media_type.as_:
         kind, version = "PartialObjectMetadataList", f"{META_GROUP}/{media_type.version}"
         shape: Shape = lambda objects: [partial_metadata(obj, media_type) for obj in objects]  # noqa: E731

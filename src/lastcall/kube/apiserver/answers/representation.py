@@ -31,8 +31,12 @@ def table(
     query: Mapping[str, str],
     meta: Object,
     moment: datetime,
+    minor: int = 36,
 ) -> Object:
-    """A Table of `objects` as of `moment`; `?includeObject=` says what of the object each row carries."""
+    """Return a Table of `objects` as of `moment`, with the columns of Kubernetes 1.`minor`.
+
+    `?includeObject=` says what of the object each row carries.
+    """
     # late: 4.8 ms of the control plane's start
     from lastcall.kube.api.table.rows import IncludeObject, table_for
 
@@ -41,7 +45,7 @@ def table(
         why = f"includeObject: Invalid value: {go_quote(asked)}: must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: {why}")
     include: IncludeObject = "Object" if asked == "Object" else "None" if asked == "None" else "Metadata"
-    made = table_for(resource, objects, moment, include, meta)
+    made = table_for(resource, objects, moment, include, meta, minor)
     made["apiVersion"] = f"{META_GROUP}/{media_type.version}"
     if include == "Metadata" and media_type.version != "v1":
         for row in made["rows"]:
@@ -58,12 +62,17 @@ def partial_metadata(obj: Object, media_type: MediaType) -> Object:
 
 
 def object_body(
-    resource: Resource, obj: Object, media_type: MediaType, query: Mapping[str, str], moment: datetime
+    resource: Resource,
+    obj: Object,
+    media_type: MediaType,
+    query: Mapping[str, str],
+    moment: datetime,
+    minor: int = 36,
 ) -> bytes:
     """One object in the wanted form. Raises the 406 StatusError of a form that only a list has."""
     check_form(media_type, resource, list_=False)
     if media_type.as_ == "Table":
-        return orjson.dumps(table(resource, [obj], media_type, query, _table_meta(obj), moment))
+        return orjson.dumps(table(resource, [obj], media_type, query, _table_meta(obj), moment, minor))
     if media_type.as_ == "PartialObjectMetadata":
         return orjson.dumps(partial_metadata(obj, media_type))
     return orjson.dumps(obj)
@@ -106,7 +115,8 @@ class WatchEncoder:
         if self._media_type.as_ == "PartialObjectMetadata":
             return watch_line(event.type, orjson.dumps(partial_metadata(obj, self._media_type)))
         moment = self._operations.now()
-        rows = table(self._resource, [obj], self._media_type, self._query, _table_meta(obj), moment)
+        minor = self._operations.minor
+        rows = table(self._resource, [obj], self._media_type, self._query, _table_meta(obj), moment, minor)
         if self._columns_sent:
             rows["columnDefinitions"] = None
         self._columns_sent = True

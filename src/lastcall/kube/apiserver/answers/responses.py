@@ -62,8 +62,8 @@ class Responses:
         if media_type.plain or is_status:
             body = answer.value.encoded()
         else:
-            now = self._operations.now()
-            body = representation.object_body(resource, answer.object, media_type, request.query, now)
+            now, minor = self._operations.now(), self._operations.minor
+            body = representation.object_body(resource, answer.object, media_type, request.query, now, minor)
         return self.document(request, body, media_type, status=201 if answer.created else status)
 
     def document(

@@ -53,6 +53,7 @@ class OpenAPI:
         self._clock = clock
         self._resources = sorted(resources, key=lambda resource: resource.path())
         self._info = {"title": "Kubernetes", "version": kubernetes_version}
+        self._minor = int(kubernetes_version.split(".")[1])
         self._making = asyncio.Lock()
         self._documents: dict[str, Document] = {}
         self._group_versions = sorted({(each.group, each.version) for each in resources})
@@ -127,8 +128,8 @@ class OpenAPI:
             names.update(dict.fromkeys(types_of(resource)))
             for path, item in path_items(resource, dialect):
                 yield "paths", path, item
-        for name in reachable(names):
-            yield "definitions", full_name(name), schema(name, dialect, group_versions)
+        for name in reachable(names, self._minor):
+            yield "definitions", full_name(name), schema(name, dialect, group_versions, self._minor)
 
 
 def _name(group: str, version: str) -> str:

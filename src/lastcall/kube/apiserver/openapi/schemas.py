@@ -15,6 +15,7 @@ from lastcall.kube.apiserver.openapi.descriptions import DESCRIPTIONS
 Dialect = Literal[2, 3]
 Schema = dict[str, Any]
 
+ANY_VERSION = 1000
 GVK_EXTENSION = "x-kubernetes-group-version-kind"
 
 OPTIONS_OF_EVERY_GROUP = ("meta.v1.DeleteOptions", "meta.v1.WatchEvent")
@@ -43,8 +44,13 @@ def reference(name: str, dialect: Dialect) -> Schema:
     return {"$ref": _REFERENCE[dialect] + full_name(name)}
 
 
-def schema(name: str, dialect: Dialect, group_versions: Iterable[tuple[str, str]] = ()) -> Schema:
-    """The schema of a type. `group_versions` are named by the types that belong to every group."""
+def schema(
+    name: str, dialect: Dialect, group_versions: Iterable[tuple[str, str]] = (), minor: int = ANY_VERSION
+) -> Schema:
+    """Return the schema of a type in Kubernetes 1.`minor`.
+
+    `group_versions` are named by the types that belong to every group.
+    """
     facts = facts_of(name)
     if (name, dialect) in _SCALARS:
         return dict(_SCALARS[name, dialect])
@@ -55,7 +61,9 @@ def schema(name: str, dialect: Dialect, group_versions: Iterable[tuple[str, str]
     if "f" in facts:
         said = DESCRIPTIONS.get(name, {})
         out["properties"] = {
-            key: _described(_property(value, dialect), said.get(key)) for key, value in facts["f"].items()
+            key: _described(_property(value, dialect), said.get(key))
+            for key, value in facts["f"].items()
+            if value.get("v", 0) <= minor
         }
         out = _described(out, said.get(""))
     if "req" in facts:
@@ -114,13 +122,15 @@ def _kinds_by_type() -> dict[str, list[dict[str, str]]]:
     return kinds
 
 
-def reachable(names: Iterable[str]) -> Iterator[str]:
-    """Every type that one of `names` holds, these included, each once."""
+def reachable(names: Iterable[str], minor: int = ANY_VERSION) -> Iterator[str]:
+    """Yield every type that one of `names` holds in Kubernetes 1.`minor`, these included, each once."""
     waiting, seen = list(names), set(names)
     while waiting:
         name = waiting.pop()
         yield name
         for facts in facts_of(name).get("f", {}).values():
+            if facts.get("v", 0) > minor:
+                continue
             while "i" in facts or "m" in facts:
                 facts = facts.get("i") or facts["m"]
             target = facts.get("r")

@@ -222,7 +222,7 @@ class GenericStore(StoredKind):
         return self.strategy.is_made_anew or context.user.name == API_SERVER
 
     def _prepare_for_create(self, obj: Object) -> None:
-        if self.strategy.tracks_generation:
+        if self.strategy.counts_generations(self.shared.gates.minor):
             obj["metadata"]["generation"] = 1
         self.strategy.prepare_for_create(obj)
         self.strategy.stamp(obj, None, obj["metadata"]["creationTimestamp"])
@@ -284,7 +284,13 @@ class GenericStore(StoredKind):
             raise self._uid_conflict(context, key, change.uid, {"metadata": {}})
         assert change.create is not None
         objectmeta.check_version_of_missing(change.create["metadata"].pop("resourceVersion", None))
-        return await self.create(context, change.create, namespace, track=change.track, named=name)
+        return await self.create(
+            context,
+            objectmeta.as_new(change.create, self.shared.gates.minor),
+            namespace,
+            track=change.track,
+            named=name,
+        )
 
     def _wanted(self, context: RequestContext, key: str, change: UpdatedObject, old: Object) -> Object:
         """Return what the client wants of the stored object, with its managedFields."""
@@ -326,11 +332,12 @@ class GenericStore(StoredKind):
         if subresource == "binding":
             # The binding changes what no client may: it is not an update of the spec (storage.go:assignPod).
             return
+        disabled: list[FieldError] = []
+        if subresource != "status":  # first: what is dropped is no change that a kind counts
+            drop_disabled_fields(self.resource, new, old, self.shared.gates)
         self.strategy.prepare_for_update(new, old, subresource)
         self.strategy.stamp(new, old, rfc3339_now(self.shared.world.clock))
-        disabled: list[FieldError] = []
         if subresource != "status":
-            drop_disabled_fields(self.resource, new, old, self.shared.gates)
             disabled = disabled_values(self.resource, new, old, self.shared.gates)
         else:
             drop_disabled_status(self.resource, new, self.shared.gates)
@@ -340,7 +347,8 @@ class GenericStore(StoredKind):
         if a.lets_go:
             return  # whatever else is wrong with it: nothing of that is written, and so it can go
         sent = await self._validate_changed(a, disabled)
-        if self.strategy.tracks_generation and subresource != "status" and self.strategy.spec_changed(sent, old):
+        counts = subresource != "status" and self.strategy.counts_generations(self.shared.gates.minor)
+        if counts and self.strategy.spec_changed(sent, old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     async def _validate_changed(self, a: Attributes, disabled: list[FieldError]) -> Object:

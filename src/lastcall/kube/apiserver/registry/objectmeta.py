@@ -10,7 +10,7 @@ from lastcall.kube.api.text.numbers import NumberError, parse_uint
 from lastcall.kube.apiserver.wire.context import RequestContext
 
 WIPED_ON_POST = ("deletionTimestamp", "deletionGracePeriodSeconds")
-"""Kept of an object that a PUT or an apply creates. (`WipeObjectMetaSystemFields`)"""
+"""Kept before 1.37 of an object that a PUT or an apply creates. (`WipeObjectMetaSystemFields`)"""
 KEPT_ON_CREATE = (
     "name",
     "generateName",
@@ -73,6 +73,14 @@ def wiped(obj: Object) -> Object:
     if WIPED_ON_POST[0] not in meta and WIPED_ON_POST[1] not in meta:
         return obj
     return {**obj, "metadata": {key: value for key, value in meta.items() if key not in WIPED_ON_POST}}
+
+
+def as_new(obj: Object, minor: int) -> Object:
+    """Return an object that a PUT or an apply creates in Kubernetes 1.`minor`.
+
+    Since 1.37 it is as a POST takes it (kubernetes#138908).
+    """
+    return wiped(obj) if minor >= 37 else obj
 
 
 def check_version_of_missing(version: str | None) -> None:

@@ -42,6 +42,8 @@ class Strategy:
     returns_deleted_object: ClassVar[bool] = False
     tracks_generation: ClassVar[bool] = False
     """Whether the server counts `metadata.generation` (starts at 1, +1 for each change of the spec)."""
+    generation_since: ClassVar[int] = 0
+    """Of a kind that tracks it: 37 where it does so since 1.37."""
     counts_empty: ClassVar[bool] = False
     """Whether an empty list in place of no list counts as a change of the spec (reflect.DeepEqual)."""
     garbage_collection: ClassVar[GarbageCollectionPolicy] = GarbageCollectionPolicy.DELETE_DEPENDENTS
@@ -68,6 +70,10 @@ class Strategy:
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
         self.delete_rules = DeleteRules(resource.kind, resource.group, None, self.garbage_collection)
+
+    def counts_generations(self, minor: int) -> bool:
+        """Return True if the server counts the generations of such objects in Kubernetes 1.`minor`."""
+        return self.tracks_generation and minor >= self.generation_since
 
     def check_write(self, subresource: str, gates: FeatureGates) -> None:
         """Raises the StatusError of a subresource that nobody can PUT or PATCH."""

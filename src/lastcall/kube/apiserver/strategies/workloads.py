@@ -186,6 +186,12 @@ class StoredWithGenerationStrategy(StoredStrategy):
     tracks_generation = True
 
 
+class AutoscalerStrategy(StoredWithGenerationStrategy):
+    """pkg/registry/autoscaling/horizontalpodautoscaler; with a generation since 1.37 (kubernetes#138228)."""
+
+    generation_since = 37
+
+
 class NetworkPolicyStrategy(StoredWithGenerationStrategy):
     """pkg/registry/networking/networkpolicy."""
 
@@ -310,7 +316,7 @@ def workload_strategies() -> tuple[Strategy, ...]:
         JobStrategy(kinds.JOBS),
         CronJobStrategy(kinds.CRONJOBS),
         PodDisruptionBudgetStrategy(kinds.PODDISRUPTIONBUDGETS),
-        StoredStrategy(kinds.HORIZONTALPODAUTOSCALERS, status={"desiredReplicas": 0, "currentMetrics": None}),
+        AutoscalerStrategy(kinds.HORIZONTALPODAUTOSCALERS, status={"desiredReplicas": 0, "currentMetrics": None}),
         PriorityClassStrategy(kinds.PRIORITYCLASSES),
         StoredWithGenerationStrategy(kinds.INGRESSES, status={"loadBalancer": {}}),
         StoredWithGenerationStrategy(kinds.INGRESSCLASSES),

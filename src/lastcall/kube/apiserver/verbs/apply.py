@@ -12,6 +12,7 @@ from lastcall.kube.apiserver.conversions.conversion import with_conversion
 from lastcall.kube.apiserver.conversions.table import conversion_of
 from lastcall.kube.apiserver.registry.objectmeta import (
     OTHER_NAMESPACE,
+    as_new,
     check_name,
     check_names,
     check_version_of_missing,
@@ -83,6 +84,7 @@ class Apply:
             check_names(resource, obj, namespace, name)
             check_version_of_missing(version)
             try:
+                obj = as_new(obj, kind.shared.gates.minor)
                 return await self._kinds.answer(resource, await kind.create(context, obj, namespace, named=name))
             except StatusError as error:
                 if error.reason != "AlreadyExists" or error.message.startswith("object is being deleted"):

@@ -239,6 +239,7 @@ class VirtualRolloutCluster(Generic[Load]):
         await self._server.bootstrap()
         random, clock = self._world.random, self._world.clock
         batch = self._propagation.of("controller")
+        gates = feature_gates(self._version, {})
         controllers = run_controllers(
             world=self._world,
             client=self._client("kube-controller-manager"),
@@ -246,13 +247,15 @@ class VirtualRolloutCluster(Generic[Load]):
             root_ca_pem=b"CA",
             endpoint_updates_batch_period=lambda: batch.seconds(random, monotonic(clock)),
             volume_directories=SimulatedDirectories(),
-            gates=feature_gates(self._version, {}),
+            gates=gates,
+            fetch=self._server.fetch,
         )
         self._tasks.spawn(controllers, name="controllers")
         scheduler = run_scheduler(
             world=self._world,
             client=self._client("kube-scheduler"),
             recorder=self._recorder.for_actor("scheduler"),
+            minor=gates.minor,
         )
         self._tasks.spawn(scheduler, name="scheduler")
         for index, name in enumerate(self._nodes):

@@ -23,6 +23,7 @@ from lastcall.kube.api.resources import (
     Resource,
 )
 from lastcall.kube.api.schema.checks import resource_for
+from lastcall.kube.api.text.go_selectors import selector_text
 from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH, Client
 from lastcall.kube.client.events import EventRecorder
 from lastcall.kube.client.informer import Informer
@@ -32,7 +33,6 @@ from lastcall.kube.controllers.disruption.decide import (
     failed_status,
     needs_scale,
     next_status,
-    selector_text,
     stale_for,
 )
 from lastcall.kube.controllers.informers import NAMESPACE, Informers
@@ -75,7 +75,7 @@ class DisruptionController:
         self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._stale = Worker(world, f"{COMPONENT} stale", self._sync_stale, workers=1, events=self._events)
         self._budgets.add_handler(self._enqueue, lambda _, new: self._enqueue(new))
-        self._pods.add_handler(self._pod_changed, self._pod_updated, self._enqueue_for)
+        self._pods.add_handler(self._pod_changed, lambda _, new: self._pod_changed(new), self._enqueue_for)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -90,12 +90,8 @@ class DisruptionController:
     def _enqueue(self, budget: PodDisruptionBudget) -> None:
         self._worker.queue.add(f"{namespace_of(budget)}/{name_of(budget)}")
 
-    def _pod_updated(self, old: Pod, new: Pod) -> None:
-        if labels_of(old) != labels_of(new):
-            self._enqueue_for(old)
-        self._pod_changed(new)
-
     def _pod_changed(self, pod: Pod) -> None:
+        """A budget that a change of labels takes the Pod from is not looked at, nor has an Event NoPods: so 1.36.2."""
         self._enqueue_for(pod)
         if get_condition(pod.get("status") or {}, DISRUPTION_TARGET) is None:
             return

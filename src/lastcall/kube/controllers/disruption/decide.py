@@ -25,7 +25,7 @@ from lastcall.kube.api.text.times import later, parse_rfc3339
 from lastcall.world.clock import rfc3339
 
 if TYPE_CHECKING:
-    from lastcall.kube.api.types.meta import Condition, LabelSelector
+    from lastcall.kube.api.types.meta import Condition
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 
@@ -128,19 +128,3 @@ def stale_for(pod: Pod, now: datetime) -> float | None:
     since = condition.get("lastTransitionTime")
     age = now - parse_rfc3339(since) if since else STALE_TIMEOUT
     return max(0.0, (STALE_TIMEOUT - age).total_seconds())
-
-
-def selector_text(selector: LabelSelector | None) -> str:
-    """A `metav1.LabelSelector` as Go prints it, for an Event."""
-    if selector is None:
-        return "nil"
-    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{each.get('key', '')},Operator:{each.get('operator', '')},"
-        f"Values:[{' '.join(each.get('values') or ())}],}},"
-        for each in selector.get("matchExpressions") or ()
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
-    )

@@ -8,7 +8,9 @@ Source: pkg/controller/podautoscaler/horizontal.go:reconcileAutoscaler.
 from typing import TYPE_CHECKING, Any
 
 from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
+from lastcall.kube.api.features.gates import HPA_SCALE_TO_ZERO
 from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.kube.api.pods.spec import get_condition
 from lastcall.kube.api.quantity import parse_quantity
 from lastcall.kube.api.resources import (
     CUSTOMRESOURCEDEFINITIONS,
@@ -22,8 +24,16 @@ from lastcall.kube.api.selectors import parse_label_selector
 from lastcall.kube.client.api import Client
 from lastcall.kube.client.events import EventRecorder
 from lastcall.kube.client.informer import Informer
-from lastcall.kube.controllers.informers import NAMESPACE, Informers
+from lastcall.kube.controllers.informers import NAMESPACE, Fetch, Informers
 from lastcall.kube.controllers.podautoscaler.names import COMPONENT
+from lastcall.kube.controllers.podautoscaler.other_metrics import (
+    OF_OTHERS,
+    measure,
+    measures_without_pods,
+    question_of,
+    status_of,
+    values_of,
+)
 from lastcall.kube.controllers.podautoscaler.replicas import (
     TOLERANCE,
     MetricError,
@@ -33,7 +43,16 @@ from lastcall.kube.controllers.podautoscaler.replicas import (
     by_value,
     measured_of,
 )
-from lastcall.kube.controllers.podautoscaler.scaling import Memory, Said, bounded, remember, with_conditions
+from lastcall.kube.controllers.podautoscaler.scaling import (
+    SCALED_TO_ZERO,
+    Memory,
+    Said,
+    bounded,
+    remember,
+    said_of_zero,
+    stays_at_zero,
+    with_conditions,
+)
 from lastcall.kube.controllers.pods.control import owner_facts
 from lastcall.kube.controllers.worker import Worker, split_key
 from lastcall.records import kinds
@@ -43,16 +62,32 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.kube.api.features.gates import FeatureGates
     from lastcall.records.definitions.controllers import ScaleDecided
 
 RULE = "pkg/controller/podautoscaler/horizontal.go:reconcileAutoscaler"
+GENERATION_SINCE = 37
+"""Autoscalers have a generation since 1.37 (kubernetes#138228, #138653)."""
 SYNC_SECONDS = 15.0
 """--horizontal-pod-autoscaler-sync-period"""
 
 
 class PodAutoscalerController:
-    def __init__(self, world: World, client: Client, informers: Informers, recorder: Recorder) -> None:
+    """`gates`: None for those of 1.36. `fetch` asks servers of other metrics; without it there are none."""
+
+    def __init__(
+        self,
+        world: World,
+        client: Client,
+        informers: Informers,
+        recorder: Recorder,
+        gates: "FeatureGates | None" = None,
+        fetch: Fetch | None = None,
+    ) -> None:
         self._world, self._client, self._informers, self._recorder = world, client, informers, recorder
+        self._to_zero = gates is not None and gates.enabled(HPA_SCALE_TO_ZERO)
+        self._counts_generations = gates is not None and gates.minor >= GENERATION_SINCE
+        self._fetch = fetch
         self._events = EventRecorder(client, world, COMPONENT)
         self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._autoscalers: Informer[Object] = informers.get(HORIZONTALPODAUTOSCALERS)
@@ -100,7 +135,7 @@ class PodAutoscalerController:
         current, least, most = scale["spec"].get("replicas", 0), spec.get("minReplicas", 1), spec["maxReplicas"]
         shown: Object = {"currentReplicas": (scale.get("status") or {}).get("replicas", 0)}
         metrics: list[Object] | None = None
-        if current == 0 and least != 0:
+        if current == 0 and self._stays_at_zero(autoscaler, least):
             why = "scaling is disabled since the replica count of the target is zero"
             said.append(Said("ScalingActive", "False", "ScalingDisabled", why))
             nothing: Object = {"currentReplicas": current, "desiredReplicas": 0, "currentMetrics": None}
@@ -108,7 +143,7 @@ class PodAutoscalerController:
             return
         if current > most:
             wanted, reason = most, "Current number of replicas above Spec.MaxReplicas"
-        elif current < least:
+        elif current < least and not (current == 0 and measures_without_pods(spec)):
             wanted, reason = least, "Current number of replicas below Spec.MinReplicas"
         else:
             try:
@@ -132,7 +167,19 @@ class PodAutoscalerController:
             memory = self._memories.setdefault(key, Memory())
             remember(memory, spec.get("behavior"), current, wanted, monotonic(self._world.clock))
             shown["lastScaleTime"] = rfc3339_now(self._world.clock)
+            said += self._said_of_zero(autoscaler, current, wanted, least)
         await self._write(autoscaler, tuple(said), shown)
+
+    def _stays_at_zero(self, autoscaler: Object, least: int) -> bool:
+        condition = get_condition(autoscaler.get("status") or {}, SCALED_TO_ZERO)
+        scaled = self._to_zero and condition is not None and condition.get("status") == "True"
+        return stays_at_zero(least, scaled=scaled, measurable=measures_without_pods(autoscaler["spec"]))
+
+    def _said_of_zero(self, autoscaler: Object, current: int, wanted: int, least: int) -> list[Said]:
+        if not self._to_zero:
+            return []
+        measurable = measures_without_pods(autoscaler["spec"])
+        return [said_of_zero(current, wanted, least, measurable=measurable)]
 
     async def _scale_of(self, autoscaler: Object) -> tuple[Resource, Object] | None:
         """Return the target and its scale; None if there is none, which is written to the status."""
@@ -243,9 +290,8 @@ class PodAutoscalerController:
     ) -> tuple[int, str, Object]:
         """Raises MetricFailure."""
         type_ = spec.get("type", "")
-        if type_ not in ("Resource", "ContainerResource"):
-            words = f"{type_} metrics are not served here: there is no custom metrics API"
-            raise MetricFailure(f"FailedGet{type_}Metric", words, words)
+        if type_ in OF_OTHERS:
+            return await self._by_others(autoscaler, spec, selector, current)
         field = "resource" if type_ == "Resource" else "containerResource"
         source, container = spec[field], spec[field].get("container", "")
         resource, target = source["name"], source["target"]
@@ -263,6 +309,23 @@ class PodAutoscalerController:
         shown = f"{resource} {'container ' if container else ''}resource"
         shown += " utilization (percentage of request)" if utilization else ""
         return wanted.replicas, shown, {"type": type_, field: status}
+
+    async def _by_others(
+        self, autoscaler: Object, spec: Object, selector: str, current: int
+    ) -> tuple[int, str, Object]:
+        """Return the same of a metric that another server measures. Raises MetricFailure."""
+        namespace, type_ = namespace_of(autoscaler), spec["type"]
+        question = question_of(spec, namespace, selector)
+        try:
+            values = await values_of(self._fetch, spec, question)
+        except MetricError as error:
+            name = spec[OF_OTHERS[type_]]["metric"]["name"]
+            what = f"external metric {name}" if type_ == "External" else f"{type_.lower()} metric value"
+            raise MetricFailure(f"FailedGet{type_}Metric", str(error), f"failed to get {what}: {error}") from None
+        labels = parse_label_selector(selector)
+        pods = [each for each in self._pods.by_index(NAMESPACE, namespace) if labels.matches(labels_of(each))]
+        found = measure(spec, values, current, pods, _tolerances(autoscaler["spec"].get("behavior") or {}))
+        return found.replicas, question.shown, status_of(spec, found.current)
 
     async def _wanted(
         self, autoscaler: Object, resource: str, container: str, target: Object, selector: str, current: int
@@ -294,8 +357,11 @@ class PodAutoscalerController:
 
     async def _write(self, autoscaler: Object, said: tuple[Said, ...], shown: Object) -> None:
         old = autoscaler.get("status") or {}
-        conditions = with_conditions(old.get("conditions") or [], said, rfc3339_now(self._world.clock))
+        generation = autoscaler["metadata"].get("generation") if self._counts_generations else None
+        conditions = with_conditions(old.get("conditions") or [], said, rfc3339_now(self._world.clock), generation)
         status = {**old, **shown, "conditions": conditions}
+        if generation is not None:
+            status["observedGeneration"] = generation
         if not status.get("currentReplicas"):
             status.pop("currentReplicas", None)
         status.setdefault("desiredReplicas", 0)

@@ -75,6 +75,27 @@ def bounded(
     return Bounded(replicas, (able, Said("ScalingLimited", limited, reason, why)))
 
 
+SCALED_TO_ZERO = "ScaledToZero"
+"""The condition by which a target that the autoscaler took to zero differs from one that somebody else did."""
+_TO_ZERO = ("True", "ScaledToZero", "the HPA controller scaled the workload to zero")
+_NOT_TO_ZERO = ("False", "NotScaledToZero", "the HPA controller did not scale the workload to zero")
+
+
+def stays_at_zero(least: int, *, scaled: bool, measurable: bool) -> bool:
+    """Return True for a target of no replicas that is left alone: nobody took it there but its owner.
+
+    `scaled`: the condition ScaledToZero is True, and the gate HPAScaleToZero is on. `measurable`: there are metrics
+    that need no Pod. (`shouldComputeMetricsForZeroReplicas`)
+    """
+    return not (scaled and (measurable or least > 0))
+
+
+def said_of_zero(current: int, wanted: int, least: int, *, measurable: bool) -> Said:
+    """Return the condition that a change of the size leaves, with the gate HPAScaleToZero."""
+    to_zero = current > 0 and wanted == 0 and least == 0 and measurable
+    return Said(SCALED_TO_ZERO, *(_TO_ZERO if to_zero else _NOT_TO_ZERO))
+
+
 _WITHIN = ("DesiredWithinRange", "the desired count is within the acceptable range")
 _TOO_FAST = ("ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate")
 _TOO_MANY = ("TooManyReplicas", "the desired replica count is more than the maximum replica count")
@@ -162,8 +183,13 @@ def remember(memory: Memory, behavior: Object | None, before: int, after: int, n
     events[:] = [each for each in events if each[0] >= oldest] + [(now, abs(after - before))]
 
 
-def with_conditions(conditions: list[Object], said: tuple[Said, ...], moment: str) -> list[Object]:
-    """The time of a condition is that of its status. (`setConditionInList`)"""
+def with_conditions(
+    conditions: list[Object], said: tuple[Said, ...], moment: str, generation: int | None = None
+) -> list[Object]:
+    """Return the conditions with what is said now. The time of a condition is that of its status.
+
+    `generation` is that of the autoscaler, None before 1.37. (`setConditionInList`)
+    """
     new = [dict(each) for each in conditions]
     for each in said:
         found = next((one for one in new if one.get("type") == each.type), None)
@@ -172,4 +198,6 @@ def with_conditions(conditions: list[Object], said: tuple[Said, ...], moment: st
         if found.get("status") != each.status:
             found["lastTransitionTime"] = moment
         found.update(status=each.status, reason=each.reason, message=each.message)
+        if generation is not None:
+            found["observedGeneration"] = generation
     return new

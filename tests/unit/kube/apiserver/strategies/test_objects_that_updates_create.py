@@ -52,6 +52,17 @@ async def test_a_post_does_not(server: RunningServer) -> None:
     assert given["metadata"] == {"name": "c", **ENDING}
 
 
+async def test_since_1_37_a_put_and_an_apply_create_as_a_post_does() -> None:
+    """(kubernetes#138908)"""
+    async with running_server(version="1.37") as running:
+        await running.admin.create(NAMESPACES, {"metadata": {"name": "ns"}})
+        put = await running.admin.update(LEASES, {"metadata": {"name": "l", **ENDING}}, "ns")
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", **ENDING}}
+        applied = await running.admin.patch(CONFIGMAPS, "c", config, "ns", content_type=APPLY_PATCH, field_manager="m")
+        assert ending(put) == ending(applied) == {}
+        await running.admin.get(CONFIGMAPS, "c", "ns")
+
+
 SAME = {"matchLabelExpressions": [{"key": "k", "values": ["a", "b"]}]}
 TURNED = {"matchLabelExpressions": [{"key": "k", "values": ["b", "a"]}]}
 

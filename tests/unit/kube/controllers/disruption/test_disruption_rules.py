@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lastcall.kube.api.disruption import Expected, expected_pods
+from lastcall.kube.api.text.go_selectors import selector_text
 from lastcall.kube.controllers.disruption.decide import (
     count_healthy,
     disrupted_pods,
     failed_status,
     next_status,
-    selector_text,
     stale_for,
 )
 from lastcall.world.clock import rfc3339

@@ -110,7 +110,25 @@ def test_a_number_is_counted_from_the_pods_there_are() -> None:
         moved = next(each for each in api.of(PODS) if each["metadata"]["name"] == "b")
         api.put(PODS, {**moved, "metadata": {**moved["metadata"], "labels": {"app": "other"}}})
         await world.clock.sleep(1)
-        assert counts(api) == (2, 1, 1, 0), "a Pod that is no longer selected"
+        assert counts(api) == (3, 1, 2, 1), "only a change of a Pod that is selected makes it count (asked of 1.36.2)"
+        api.remove(PODS, "c", "default")
+        await world.clock.sleep(1)
+        assert counts(api) == (1, 1, 0, 0)
+
+    run(test)
+
+
+def test_a_pod_that_gets_other_labels_makes_no_event_of_the_budget_it_leaves() -> None:
+    """(asked of 1.36.2: `updatePod` looks at the new labels only)"""
+
+    async def test(world: World, api: FakeAPI) -> None:
+        api.put(PODS, pod("a"))
+        api.put(PODDISRUPTIONBUDGETS, budget())
+        await world.clock.sleep(1)
+        (moved,) = api.of(PODS)
+        api.put(PODS, {**moved, "metadata": {**moved["metadata"], "labels": {"app": "other"}}})
+        await world.clock.sleep(1)
+        assert not [reason for _, reason, _ in events(api) if reason == "NoPods"]
 
     run(test)
 

@@ -6,67 +6,24 @@ Source: pkg/controller/podautoscaler/horizontal.go (reconcileAutoscaler, compute
 from collections.abc import Awaitable, Callable
 
 import pytest
-from fake_api import FakeAPI, ListRecorder
+from autoscalers import API, autoscaler, conditions, events, status
+from fake_api import ListRecorder
 
 from lastcall.kube.api.errors import StatusError, status_failure
-from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import (
     CUSTOMRESOURCEDEFINITIONS,
-    EVENTS,
     HORIZONTALPODAUTOSCALERS,
-    POD_METRICS,
     PODS,
-    Resource,
 )
-from lastcall.kube.client.api import ListResult
 from lastcall.kube.controllers.informers import Informers
 from lastcall.kube.controllers.podautoscaler.controller import PodAutoscalerController, _shown, _tolerances
 from lastcall.kube.controllers.podautoscaler.replicas import Tolerances
-from lastcall.world.clock import rfc3339_now
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 FORBIDDEN = status_failure(403, "Forbidden", "no")
-
-
-class API(FakeAPI):
-    """With one scale and metrics of Pods."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self.scale: Object = {"spec": {"replicas": 2}, "status": {"replicas": 2, "selector": "app=web"}}
-        self.used: dict[str, str] = {}
-        self.asked: list[tuple[str, str, str]] = []
-        self.refuse_scale: StatusError | None = None
-        self.refuse_metrics: StatusError | None = None
-
-    async def get(self, resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Object:
-        if subresource != "scale":
-            return await super().get(resource, name, namespace)
-        self.asked.append((resource.group, resource.plural, name))
-        return copy_object(self.scale)
-
-    async def update(self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = "") -> Object:
-        if subresource != "scale":
-            return await super().update(resource, obj, namespace, subresource=subresource)
-        if self.refuse_scale is not None:
-            raise self.refuse_scale
-        self.scale = copy_object(obj)
-        return obj
-
-    async def list(self, resource: Resource, namespace: str = "", **selectors: str) -> ListResult:
-        if resource != POD_METRICS:
-            return await super().list(resource, namespace, **selectors)
-        if self.refuse_metrics is not None:
-            raise self.refuse_metrics
-        assert selectors == {"label_selector": "app=web"} and namespace == "default"
-        moment = rfc3339_now(self.world.clock)
-        return ListResult([
-            {"metadata": {"name": name, "namespace": "default"}, "timestamp": moment, "window": "15s",
-             "containers": [{"name": "c", "usage": {"cpu": cpu, "memory": "64Mi"}}]}
-            for name, cpu in self.used.items()
-        ], "1")  # fmt: skip
 
 
 def metric(resource: str = "cpu", **target: object) -> Object:
@@ -76,12 +33,6 @@ def metric(resource: str = "cpu", **target: object) -> Object:
 CPU, MEMORY = metric(), metric("memory", averageValue="32Mi")
 CONTAINER = {"type": "ContainerResource", "containerResource": {"container": "c", **metric()["resource"]}}
 CUSTOM = {"type": "Pods", "pods": {"metric": {"name": "x"}}}
-
-
-def autoscaler(*metrics: Object, kind: str = "Deployment", group: str = "apps/v1", **spec: object) -> Object:
-    target = {"apiVersion": group, "kind": kind, "name": "web"}
-    known = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 10, "metrics": list(metrics)}
-    return {"metadata": {"name": "hpa", "namespace": "default"}, "spec": {**known, **spec}}
 
 
 def pod(name: str, labels: dict | None = None) -> Object:
@@ -114,18 +65,6 @@ def run(prepare: Callable[[API], Object], test: Callable[[World, API], Awaitable
         return recorder.records
 
     return run_virtual(main)
-
-
-def status(api: API) -> Object:
-    return api.of(HORIZONTALPODAUTOSCALERS)[0].get("status") or {}
-
-
-def conditions(api: API) -> dict[str, tuple[str, str, str]]:
-    return {each["type"]: (each["status"], each["reason"], each["message"]) for each in status(api)["conditions"]}
-
-
-def events(api: API) -> list[tuple[str, str, str]]:
-    return [(each["type"], each["reason"], each["message"]) for each in api.of(EVENTS)]
 
 
 VALID = "the HPA was able to successfully calculate a replica count from "
@@ -213,7 +152,10 @@ REFUSED = NONE + "unable to fetch metrics from resource metrics API: no (get pod
 EMPTY = NONE + "no metrics returned from resource metrics API"
 OTHER = NONE + "failed to get container metrics: container x not present in metrics for pod default/a"
 USAGE = EMPTY.replace("cpu utilization", "memory usage").replace("cpu", "memory")
-SERVED = "Pods metrics are not served here: there is no custom metrics API"
+SERVED = (
+    "unable to get metric x: unable to fetch metrics from custom metrics API: no server of custom.metrics.k8s.io can "
+    "be asked"
+)
 LOST = {"type": "ContainerResource", "containerResource": {"container": "x", **metric()["resource"]}}
 
 
@@ -224,7 +166,7 @@ LOST = {"type": "ContainerResource", "containerResource": {"container": "x", **m
         (nothing, [CPU], "FailedGetResourceMetric", EMPTY, f"failed to get cpu resource metric value: {EMPTY}"),
         (nothing, [MEMORY], "FailedGetResourceMetric", USAGE, f"failed to get memory resource metric value: {USAGE}"),
         (None, [LOST], "FailedGetContainerResourceMetric", OTHER, f"failed to get cpu container metric value: {OTHER}"),
-        (None, [CUSTOM], "FailedGetPodsMetric", SERVED, SERVED),
+        (None, [CUSTOM], "FailedGetPodsMetric", SERVED, f"failed to get pods metric value: {SERVED}"),
     ],
 )
 def test_a_metric_that_cannot_be_had_is_said(

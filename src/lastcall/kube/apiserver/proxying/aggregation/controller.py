@@ -165,7 +165,7 @@ def _decoded(body: bytes) -> Any:
 
 
 async def ask(backends: Backends, remote: Remote, path: str) -> Object:
-    """A GET as the aggregator itself. Raises StatusError."""
+    """A GET as the aggregator itself. Raises StatusError: the other server's own, or that it cannot be asked."""
     words = "the server is currently unable to handle the request"
     if not remote.available:
         raise service_unavailable(words)
@@ -174,6 +174,10 @@ async def ask(backends: Backends, remote: Remote, path: str) -> Object:
     except (DialError, aiohttp.ClientError, TimeoutError, ValueError):
         raise service_unavailable(words) from None
     decoded = _decoded(answer.body)
-    if not isinstance(decoded, dict) or answer.status != 200:
+    if not isinstance(decoded, dict):
+        raise service_unavailable(words)
+    if decoded.get("kind") == "Status" and decoded.get("code") == answer.status != 200:
+        raise StatusError(decoded)
+    if answer.status != 200:
         raise service_unavailable(words)
     return decoded
