@@ -31,7 +31,8 @@ from lastcall.kube.cri.api import ContainerConfig, ContainerState, PodSandboxCon
 from lastcall.kube.cri.simulated_program import Program  # noqa: E402
 from lastcall.records import kinds  # noqa: E402
 from lastcall.records import language as languages  # noqa: E402
-from lastcall.records.explain import RULES, explain  # noqa: E402
+from lastcall.records.explain import explain  # noqa: E402
+from lastcall.records.rules import SAYS  # noqa: E402
 from lastcall.ui.story import story  # noqa: E402
 from lastcall.ui.tour.experiments import EXPERIMENTS, FORWARDS, Experiment  # noqa: E402
 from lastcall.ui.tour.levels import Level, experiment_of, level_document, levels  # noqa: E402
@@ -190,7 +191,7 @@ def rules() -> dict[str, list[str]]:
     named = {step["rule"] for step in steps} | {level.rule for level in levels().values()}
     return {
         key: [str(languages.translate(explain(key), each)) for each in languages.LANGUAGES]
-        for key in RULES
+        for key in SAYS
         if any(each.endswith(f"/{key}") or each == key for each in named)
     }
 

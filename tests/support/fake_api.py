@@ -4,7 +4,7 @@ For tests of clients of the API only; what the real API server does is tested on
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,7 +14,10 @@ from lastcall.kube.api.meta import AnyObject, Object, copy_object
 from lastcall.kube.api.resources import PODS, Resource
 from lastcall.kube.api.selectors import parse_label_selector
 from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
+from lastcall.kube.controllers.manager import run_controllers
 from lastcall.records.record import Evidence
+from lastcall.world.tasks import Tasks
+from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 
@@ -329,3 +332,28 @@ class ListRecorder:
 
 
 __all__ = ["ConnectionLost", "FakeAPI", "ListRecorder"]
+
+
+def play(
+    test: Callable[[World, FakeAPI, ListRecorder], Awaitable[None]],
+    names: Sequence[str],
+    there: Iterable[tuple[Resource, Object]] = (),
+    settle: float = 0.1,
+) -> None:
+    """Play a test beside these controllers, which start where some objects are there already. It begins after `settle`
+    seconds."""
+
+    async def main(world: World) -> None:
+        api, recorder = FakeAPI(world), ListRecorder(world)
+        for resource, obj in there:
+            api.put(resource, obj)
+        async with Tasks() as tasks:
+            controllers = run_controllers(
+                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca", names=list(names)
+            )
+            tasks.spawn(controllers, name="controllers")
+            await world.clock.sleep(settle)
+            await test(world, api, recorder)
+            tasks.cancel()
+
+    run_virtual(main)

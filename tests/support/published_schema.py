@@ -18,6 +18,7 @@ if str(ROOT / "tools") not in sys.path:
 import typed_docs  # noqa: E402
 
 from lastcall.records.record import Record  # noqa: E402
+from lastcall.records.words import KINDS  # noqa: E402
 
 PUBLISHED = json.loads((ROOT / "docs" / "ending-v1.schema.json").read_text())
 
@@ -112,7 +113,10 @@ def misfits(record: Record) -> list[str]:
     shape = _kinds().get(record.kind)
     if shape is None:
         return [f"{record.kind} is not in the catalogue"]
-    return [f"{record.kind}: {each}" for each in _of_object(record.facts, shape)]
+    found = [f"{record.kind}: {each}" for each in _of_object(record.facts, shape)]
+    if record.rule and record.rule not in KINDS[record.kind].rules:
+        found.append(f"{record.kind}: {record.rule} is none of its rules")
+    return found
 
 
 def _of_object(value: dict[str, Any], shape: Any) -> list[str]:

@@ -63,7 +63,6 @@ RULES = (
     Rule("admission-reads", apiserver.admission_reads, "files", 5),
     Rule("asks-for-kinds", apiserver.asks_for_kinds, "comparisons", 500),
     Rule("facts", facts.facts, "places"),
-    Rule("explained-rules", sentences.explained_rules, "rules", 10),
     Rule("findings", sentences.findings, "calls", 45),
     Rule("japanese", sentences.japanese, "texts", 40),
     Rule("options", commands.options, "options", 40),

@@ -1,8 +1,8 @@
 """An import inside a function saves at least 20 ms of a start, or says why else it is there.
 
 A comment above it says: `# late: 43 ms of run --help`, measured with `python -X importtime`, or `# late: REASON`. The
-small ones stay because together they would cost a command more than 20 ms, or because a test of what is loaded needs
-them (test_modules_of_commands.py, test_what_a_role_imports.py). Their number only goes down.
+small ones stay because a test of what is loaded needs them (test_modules_of_commands.py, test_what_a_role_imports.py).
+Their number only goes down.
 """
 
 import ast
@@ -13,7 +13,7 @@ from checks.report import Report
 from checks.source import Project, Source, is_type_checking
 
 LEAST_MS = 20.0
-MOST_SMALL = 66
+MOST_SMALL = 30
 """How many save less than `LEAST_MS`."""
 
 _LATE = re.compile(r"# late: (?:(?P<ms>\d+(?:\.\d)?) ms(?: of |, ).+|(?P<why>[a-z`].{10,}))")

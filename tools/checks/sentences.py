@@ -1,4 +1,4 @@
-"""What the code says is in the tables of the product: rules in `--explain`, findings in the catalogue, and Japanese."""
+"""What the code says is in the tables of the product: findings in the catalogue, and Japanese."""
 
 import ast
 import json
@@ -7,57 +7,15 @@ from collections.abc import Iterator
 from string import Template
 
 from checks.report import Report
-from checks.source import SOURCES, Project, Source, is_in
+from checks.source import SOURCES, Project, Source
 from lastcall.endings.catalogue.lookup import CATALOGUE
-from lastcall.records.explain import explain
 from lastcall.records.language import catalogue_of
 from lastcall.records.recalled import SENTENCES
 
-LINT = "lastcall.lint"
-"""Its findings name a Kubernetes rule as the source of what they say in words themselves."""
 ASKERS = {"said": "texts", "fix": "fixes"}
 JAPANESE = "endings/catalogue/japanese"
 ASKED_FOR = ("containers", "findings", "pods", "requests", "restarts", "rollout", "simulation", "waiting")
 """Files whose texts are all in the catalogue or in the code. Those of the others are put together."""
-KUBERNETES_RULE = re.compile(r"^[\w./ -]+\.go:[A-Za-z](?:[\w.]*\w)?$")
-
-
-def explained_rules(project: Project, report: Report) -> None:
-    """Check that every Kubernetes rule that a record names is explained."""
-    for source in project.sources:
-        if source.module == explain.__module__ or is_in(source.module, [LINT]):
-            continue
-        for line, rule in rules_in(source):
-            report.looked_at += 1
-            if not explain(rule):
-                report.wrong(source, line, f"{rule} is not explained; add it to RULES of {explain.__module__}")
-
-
-def rules_in(source: Source) -> Iterator[tuple[int, str]]:
-    """Yield string constants that are a rule, and f-strings that make one of a constant of the module."""
-    if ".go" not in source.text:
-        return
-    constants = {
-        target.id: node.value.value
-        for node in source.tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for constant in source.nodes(ast.Constant):
-        if isinstance(constant.value, str) and KUBERNETES_RULE.match(constant.value):
-            yield constant.lineno, constant.value
-    for node in source.nodes(ast.JoinedStr):
-        parts = [_part(each, constants) for each in node.values]
-        if None not in parts and KUBERNETES_RULE.match(text := "".join(map(str, parts))):
-            yield node.lineno, text
-
-
-def _part(node: ast.expr, constants: dict[str, str]) -> str | None:
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    name = node.value.id if isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name) else ""
-    return constants.get(name)
 
 
 def findings(project: Project, report: Report) -> None:

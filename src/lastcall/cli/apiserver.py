@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import etcd_flags, read_pem, read_service_account_key
 from lastcall.cli.terminal import say_from
 from lastcall.errors import Interrupted, UserError, WorldError
 from lastcall.world import crash_guard
+from lastcall.world.interrupts import Interrupts
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import click
 
 from lastcall.cli.confirmation import confirm, yes_option
 from lastcall.cli.context_options import context_options
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.terminal import note, say
 from lastcall.contexts import ContextOptions
 from lastcall.errors import UserError
+from lastcall.world.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from lastcall.experiment.existing import Leftovers

@@ -3,6 +3,7 @@
 import click
 from click.shell_completion import get_completion_class
 
+from lastcall.cli.commands import cli
 from lastcall.cli.terminal import show
 
 _WHERE = {
@@ -16,9 +17,6 @@ _WHERE = {
 @click.argument("shell", type=click.Choice(sorted(_WHERE)))
 def completion(shell: str) -> None:
     """Print the script that completes lastcall's commands, options and names of clusters in SHELL."""
-    # late: 0 ms, when it is used
-    from lastcall.cli.commands import cli
-
     found = get_completion_class(shell)
     assert found is not None
     show(f"{found(cli, {}, 'lastcall', '_LASTCALL_COMPLETE').source()}\n")

@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.terminal import note, say_from
 from lastcall.contexts import Connected, ContextOptions, choose, connected
 from lastcall.errors import Interrupted
 from lastcall.kube.api import NAMESPACES
+from lastcall.kube.client import Refusals, commands_for
 from lastcall.world import crash_guard
+from lastcall.world.interrupts import Interrupts
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -74,16 +75,10 @@ class Component:
     def refused(self, error: "StatusError") -> None:
         """Report the missing permission if the API server refuses a request of any client of this process."""
         if self._refusals is None:
-            # late: 15 ms, for an error
-            from lastcall.kube.client import Refusals
-
             self._refusals = Refusals(World(), self._tell_missing)
         self._refusals.note(error)
 
     def _tell_missing(self, right: "Right", count: int) -> None:
-        # late: 15 ms, for an error
-        from lastcall.kube.client import commands_for
-
         if count > 1:
             self.note(f"missing permission of {right.user}: {right.words}: {count} requests refused so far")
             return

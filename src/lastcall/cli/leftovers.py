@@ -1,11 +1,11 @@
 """Run `lastcall doctor --context`: list what experiments have left on an existing cluster."""
 
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import json_text
 from lastcall.cli.terminal import note, say, show
 from lastcall.contexts import ContextOptions
 from lastcall.endings.render import about_cluster, envelope
 from lastcall.experiment.existing import Leftovers, find_leftovers, reached
+from lastcall.world.interrupts import Interrupts
 
 SCHEMA = "lastcall/leftovers/v1"
 

@@ -2,7 +2,7 @@
 
 import click
 
-from lastcall.cli.options import Seconds
+from lastcall.cli.options import Seconds, duration_option
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option
 from lastcall.cli.staying.nodes import ask_node, change_nodes, checked_capacity, checked_periods
 from lastcall.cli.terminal import say
@@ -26,13 +26,8 @@ def node() -> None:
     default="",
     help="The size of the node, as for `lastcall up`: cpu=2,memory=4Gi. By default that of the cluster's other nodes.",
 )
-@click.option(
-    "--timeout",
-    type=Seconds(),
-    metavar="TIME",
-    default="60s",
-    show_default=True,
-    help="How long the node may take to become Ready. A later one is removed again.",
+@duration_option(
+    "--timeout", 60, "How long the node may take to become Ready. A later one is removed again.", Seconds()
 )
 def add(name: str, cluster: str, capacity: str, timeout: float) -> None:
     """Add a node to a running cluster, by default with the next free name.
@@ -98,13 +93,8 @@ def remove(
 @node.command()
 @_node_argument
 @cluster_option
-@click.option(
-    "--grace",
-    type=Seconds(0, whole=True),
-    metavar="TIME",
-    default="30s",
-    show_default=True,
-    help="Time for all Pods together (the kubelet's shutdownGracePeriod).",
+@duration_option(
+    "--grace", 30, "Time for all Pods together (the kubelet's shutdownGracePeriod).", Seconds(0, whole=True)
 )
 @click.option(
     "--grace-critical",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -91,8 +92,14 @@ def checked_size(context: click.Context, parameter: click.Parameter, value: str)
 
 def timeout_option(default: float, help: str) -> Callable[[F], F]:
     """`--timeout TIME`: the keyword argument `timeout`, in seconds."""
+    return duration_option("--timeout", default, help, Seconds())
+
+
+def duration_option(name: str, default: float, help: str, kind: "Seconds", *, to: str = "") -> Callable[[F], F]:
+    """Declare a time whose keyword argument is in seconds: `to`, or what `name` makes of it."""
+    given = (name, to) if to else (name,)
     return click.option(
-        "--timeout", type=Seconds(), metavar="TIME", default=format_duration(default), show_default=True, help=help
+        *given, type=kind, metavar="TIME", default=format_duration(default), show_default=True, help=help
     )
 
 
@@ -153,9 +160,6 @@ def audit_log_option(help: str) -> Callable[[F], F]:
 
 def output_file_option(help: str = "") -> Callable[[F], F]:
     """`--output-file FILE`: the keyword argument `output_file`."""
-    # late: 6 ms of `status`
-    from pathlib import Path
-
     return click.option(
         "--output-file",
         metavar="FILE",

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from lastcall.cli.options import Seconds, Whole, is_set
+from lastcall.cli.options import Seconds, Whole, duration_option, is_set
 from lastcall.errors import UserError
 from lastcall.experiment.rollout import SOURCES
 from lastcall.traffic import KINDS, Kind, Load
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from lastcall.experiment.existing import ExistingWorkspace
     from lastcall.experiment.rollout import RolloutOptions
 
@@ -65,9 +64,7 @@ def checked_path(context: click.Context, parameter: click.Parameter, value: str)
 
 def complete_workload(context: "click.Context", parameter: "click.Parameter", begun: str) -> "list[CompletionItem]":
     """The workloads of the manifests that stand on the command line before the option."""
-    # late: 0.8 ms of `rollout --help`
-    from click.shell_completion import CompletionItem
-
+    # late: for a shell that completes: 71 modules of `run --help`
     from lastcall.experiment.rollout import WORKLOADS, kubectl_name
     from lastcall.manifests import STDIN, load_manifests
 
@@ -89,14 +86,12 @@ _REQUESTS: list[Callable[[Any], Any]] = [
     click.option(
         "--websocket-path", default="/ws", show_default=True, callback=checked_path, help="Path of WebSockets."
     ),
-    click.option(
+    duration_option(
         "--stream-length",
-        "length",
-        metavar="TIME",
-        default="5s",
-        show_default=True,
-        type=Seconds(0.1, 3600),
-        help="How long a stream or a WebSocket is held before the client leaves.",
+        5,
+        "How long a stream or a WebSocket is held before the client leaves.",
+        Seconds(0.1, 3600),
+        to="length",
     ),
     click.option(
         "--http2-connections",
@@ -151,13 +146,8 @@ _REQUESTS: list[Callable[[Any], Any]] = [
         help="With --context: image of the Pod that sends requests.  [default: the one that lastcall image "
         "build-agent makes]",
     ),
-    click.option(
-        "--request-timeout",
-        metavar="TIME",
-        default="10s",
-        show_default=True,
-        type=Seconds(0, 3600),
-        help="How long one request may take before it counts as lost.",
+    duration_option(
+        "--request-timeout", 10, "How long one request may take before it counts as lost.", Seconds(0, 3600)
     ),
 ]
 """Where requests are sent to, and from where."""

@@ -7,9 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from lastcall.cli.errors import say_on_stderr, start_failure
-from lastcall.cli.interrupts import Interrupts
 from lastcall.errors import UserError
 from lastcall.kube.cluster import ClusterOptions, ClusterStartError, ClusterUsageError
+from lastcall.world.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from lastcall.experiment import Workspace

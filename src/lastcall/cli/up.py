@@ -173,9 +173,9 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
     options["audit"] = asked_audit(options, note)
     if options["etcd"] is not None:
         # late: few have an etcd
-        from lastcall.cli.etcd import check_reachable
+        from lastcall.kube.cluster import check_etcd
 
-        check_reachable(options["etcd"])
+        check_etcd(options["etcd"])
     options["die_with"] = options["die_with"] or 0
     options["page"] = asked_page(options)
     if detached and options["die_with_parent"]:

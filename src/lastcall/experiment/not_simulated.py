@@ -25,6 +25,7 @@ from lastcall.kube.api import (
 from lastcall.manifests import OWNERS, Manifest
 from lastcall.records import kinds
 from lastcall.records.record import Record
+from lastcall.traffic import format_seconds, percentage
 
 if TYPE_CHECKING:
     from lastcall.traffic import Account, Outcome
@@ -105,9 +106,6 @@ def of_images(records: Iterable[Record]) -> Iterator[Note]:
 
 def of_load(outcomes: "Sequence[Outcome]") -> Iterator[Note]:
     """Whether the load came when it should."""
-    # late: 3.9 ms of the start of `run`
-    from lastcall.traffic import format_seconds, percentage
-
     late = [lateness for each in outcomes if (lateness := each.sent - each.planned) >= LATE_SECONDS]
     if outcomes and len(late) >= LATE_SHARE * len(outcomes):
         facts = {"share": percentage(len(late) / len(outcomes)), "limit": format_seconds(LATE_SECONDS)}

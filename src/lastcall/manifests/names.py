@@ -4,6 +4,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 
 _SHORT = 5
 """Names below so many letters are another thing when two letters differ."""
@@ -53,9 +54,6 @@ def _distance(one: str, other: str, most: int) -> int:
 
 def closest_field(name: str, fields: Iterable[str]) -> str | None:
     """The field that was probably meant; difflib is imported with the first question."""
-    # late: 1.7 ms of `lint --help`
-    from difflib import get_close_matches
-
     found = get_close_matches(name, [each for each in fields if each != name], n=1, cutoff=_FIELDS_ALIKE)
     return found[0] if found else None
 

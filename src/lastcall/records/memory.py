@@ -1,12 +1,13 @@
 """A recorder that keeps its records in a list: for the virtual world and for tests."""
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from lastcall.records.record import Evidence, Facts, Record
 from lastcall.world.clock import Clock
 
 if TYPE_CHECKING:
     from lastcall.records.record import Kind
+    from lastcall.records.rules import Rule
 
 
 class MemoryRecorder:
@@ -28,7 +29,7 @@ class MemoryRecorder:
         *,
         pod_uid: str = "",
         container: str = "",
-        rule: str = "",
+        rule: "Rule | Literal['']" = "",
         facts: Facts | None = None,
         cause_id: str = "",
         evidence: Evidence = "observed",
@@ -59,7 +60,7 @@ class NoRecorder:
         *,
         pod_uid: str = "",
         container: str = "",
-        rule: str = "",
+        rule: "Rule | Literal['']" = "",
         facts: Facts | None = None,
         cause_id: str = "",
         evidence: Evidence = "observed",

@@ -15,6 +15,7 @@ Facts = TypeVar("Facts", bound=Mapping[str, object])
 """The TypedDict of a kind's facts: `lastcall.records.definitions`."""
 
 if TYPE_CHECKING:
+    from lastcall.records.rules import Rule
 
     class Kind(str, Generic[Facts]):
         """The name of a kind of record that carries these facts. A plain string when the program runs."""
@@ -64,7 +65,7 @@ class Recorder(Protocol):
         *,
         pod_uid: str = "",
         container: str = "",
-        rule: str = "",
+        rule: "Rule | Literal['']" = "",
         facts: Facts | None = None,
         cause_id: str = "",
         evidence: Evidence = "observed",

@@ -29,9 +29,10 @@ from struct import Struct
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Protocol
+    from typing import Any, Literal, Protocol
 
     from lastcall.records.record import Evidence, Facts, Kind, Record
+    from lastcall.records.rules import Rule
 
     class Stamps(Protocol):
         """The part of `lastcall.world.clock.Clock` that a record needs."""
@@ -189,7 +190,7 @@ class RingRecorder:
         *,
         pod_uid: str = "",
         container: str = "",
-        rule: str = "",
+        rule: Rule | Literal[""] = "",
         facts: Facts | None = None,
         cause_id: str = "",
         evidence: Evidence = "observed",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from lastcall.records.recalled import recalled
+from lastcall.records.rules import Rule
 from lastcall.records.said import Said, tell
 from lastcall.records.text import seconds
 
@@ -35,19 +36,20 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A kind's words, and what it means: the docstring of its definition."""
+    """A kind's words, what it means (the docstring of its definition), and the rules that a record of it may name."""
 
     kind: str
     words: Callable[[Any], Words]
     meaning: str
+    rules: tuple[Rule, ...]
 
 
 FactsT = TypeVar("FactsT", bound=Mapping[str, object])
 
 
-def row(definition: type[FactsT], words: Callable[[FactsT], Words]) -> Sentence:
+def row(definition: type[FactsT], words: Callable[[FactsT], Words], *rules: Rule) -> Sentence:
     """Return the sentence of a kind; mypy sees that the words read the facts of that kind."""
-    return Sentence(definition.__name__, words, " ".join((definition.__doc__ or "").split()))
+    return Sentence(definition.__name__, words, " ".join((definition.__doc__ or "").split()), rules)
 
 
 def sentences(*rows: Sentence) -> dict[str, Sentence]:

@@ -21,7 +21,7 @@ from lastcall.records.said import Said, beginning, shown
 from lastcall.records.sentences import DETAIL, Sentence, Words
 from lastcall.records.text import LONGEST
 
-_SENTENCES: dict[str, Sentence] = {
+KINDS: dict[str, Sentence] = {
     **client.SENTENCES,
     **apiserver.SENTENCES,
     **endpointslice_controller.SENTENCES,
@@ -34,11 +34,12 @@ _SENTENCES: dict[str, Sentence] = {
     **init.SENTENCES,
     **every_role.SENTENCES,
 }
+"""Every kind: its words, its meaning, and its rules."""
 
 
 def words_for(record: Record) -> Words:
     """Return the words for a record. Text from containers and manifests is made safe for a terminal."""
-    sentence = _SENTENCES.get(record.kind)
+    sentence = KINDS.get(record.kind)
     words = sentence.words(record.facts) if sentence else Words(record.kind, DETAIL, "dim")
     if is_plain(words.text) and len(words.text) <= LONGEST:
         return words
@@ -47,5 +48,5 @@ def words_for(record: Record) -> Words:
 
 def meaning(kind: str) -> str:
     """Return what a kind of record means; "" for one that is not lastcall's."""
-    sentence = _SENTENCES.get(kind)
+    sentence = KINDS.get(kind)
     return Said(sentence.meaning, {}) if sentence else ""

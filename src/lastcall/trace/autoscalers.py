@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api import Object, name_of, namespace_of, uid_of
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Record
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.owners import AUTOSCALER
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.controllers import ScaleDecided
 
 MOST = 4096
-RULE = "pkg/controller/podautoscaler/horizontal.go:reconcileAutoscaler"
 SAME_NS = 5 * SECOND
 """The Event of a resize comes so soon before or after the write."""
 
@@ -110,4 +109,11 @@ class Autoscalers:
             "to": facts.get("to") or 0,
             "why": by[0].reason(written),
         }
-        return draft(kinds.SCALE_DECIDED, decided, AUTOSCALER, rule=RULE, evidence="inferred", at_ns=written.at_ns)
+        return draft(
+            kinds.SCALE_DECIDED,
+            decided,
+            AUTOSCALER,
+            rule=rules.RECONCILE_AUTOSCALER,
+            evidence="inferred",
+            at_ns=written.at_ns,
+        )

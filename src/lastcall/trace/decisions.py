@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.endings import is_loopback
 from lastcall.kube.api import AnyObject, Object, labels_of, name_of, seconds_tolerated, why_evicted
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.events import PodEvent, names_pod, preemptor_of
 from lastcall.trace.owners import OwnerState
@@ -27,39 +27,37 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.controllers import DeletionDecided
     from lastcall.records.definitions.parts import Audited, GroundsOfDecision
 
-_TARGETS: Mapping[str, tuple[str, str, str]] = {
-    "EvictionByEvictionAPI": ("apiserver", "pkg/registry/core/pod/storage/eviction.go:Create", "evicted"),
+_TARGETS: Mapping[str, tuple[str, rules.Rule, str]] = {
+    "EvictionByEvictionAPI": ("apiserver", rules.CREATE_EVICTION, "evicted"),
     "DeletionByTaintManager": (
         "taint-eviction-controller",
-        "pkg/controller/tainteviction/taint_eviction.go:processPodOnNode",
+        rules.PROCESS_POD_ON_NODE,
         "",
     ),
     "DeletionByDeviceTaintManager": (
         "device-taint-eviction-controller",
-        "pkg/controller/devicetainteviction/device_taint_eviction.go:addConditionAndDeletePod",
+        rules.DELETE_POD_OF_TAINTED_DEVICE,
         "evicted because a device that it uses has a NoExecute taint",
     ),
     "PreemptionByScheduler": (
         "kube-scheduler",
-        "pkg/scheduler/framework/preemption/executor.go:PreemptPod",
+        rules.PREEMPT_POD,
         "preempted by a Pod of higher priority",
     ),
     "DeletionByPodGC": (
         "pod-garbage-collector-controller",
-        "pkg/controller/podgc/gc_controller.go:gcOrphaned",
+        rules.GC_ORPHANED,
         "{message}",
     ),
 }
 """Reason of the condition → actor, rule, why."""
 
 _BY_EVENT = {
-    "ReplicaSet": "pkg/controller/replicaset/replica_set.go:getPodsToDelete",
-    "StatefulSet": "pkg/controller/statefulset/stateful_set_control.go:updateStatefulSet",
-    "DaemonSet": "pkg/controller/daemon/daemon_controller.go:podsShouldBeOnNode",
-    "Job": "pkg/controller/job/job_controller.go:manageJob",
+    "ReplicaSet": rules.GET_PODS_TO_DELETE,
+    "StatefulSet": rules.UPDATE_STATEFUL_SET,
+    "DaemonSet": rules.PODS_SHOULD_BE_ON_NODE,
+    "Job": rules.MANAGE_JOB,
 }
-_GARBAGE = "pkg/controller/garbagecollector/garbagecollector.go:attemptToDeleteItem"
-_NAMESPACE = "pkg/controller/namespace/deletion/namespaced_resources_deleter.go:deleteAllContent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +98,11 @@ def find_eviction(pod: Object, at_ns: int) -> Draft | None:
     message = str(status.get("message") or "").strip()
     if status.get("reason") != "Evicted" or not message:
         return None
-    function = "synchronize" if message.startswith("The node ") else "localStorageEviction"
-    return _decision("kubelet", f"pkg/kubelet/eviction/eviction_manager.go:{function}", message, at_ns, {})
+    rule = rules.EVICT_UNDER_PRESSURE if message.startswith("The node ") else rules.LOCAL_STORAGE_EVICTION
+    return _decision("kubelet", rule, message, at_ns, {})
 
 
-def _decision(actor: str, rule: str, why: str, at_ns: int, facts: "GroundsOfDecision") -> Draft:
+def _decision(actor: str, rule: rules.Rule, why: str, at_ns: int, facts: "GroundsOfDecision") -> Draft:
     decision: DeletionDecided = {"why": why, "observedResourceVersion": "", **facts}
     return draft(kinds.DELETION_DECIDED, decision, actor, rule=rule, evidence="inferred", at_ns=at_ns)
 
@@ -117,9 +115,9 @@ def _by_condition(pod: Object, around: DecisionContext, at_ns: int) -> Draft | N
     actor, rule, words = found
     message = str(target.get("message") or "").removeprefix("PodGC: ")
     if "out-of-service" in message:
-        rule = "pkg/controller/podgc/gc_controller.go:gcTerminating"
+        rule = rules.GC_TERMINATING
     facts: GroundsOfDecision = {}
-    if rule.endswith("eviction.go:Create"):
+    if rule == rules.CREATE_EVICTION:
         words, facts = _evicted(around)
     elif actor == "kube-scheduler":
         words, facts = _preempted(words, around)
@@ -198,7 +196,7 @@ def _by_event(pod: Object, around: DecisionContext, at_ns: int) -> Draft | None:
     return _decision(event.reporter or f"{event.of_kind.lower()}-controller", rule, why, at_ns, facts)
 
 
-def _step(pod: Object, event: PodEvent, owner: OwnerState | None, phase: str) -> tuple[str, str, str]:
+def _step(pod: Object, event: PodEvent, owner: OwnerState | None, phase: str) -> tuple[str, str, rules.Rule]:
     """(step, why, rule): what the controller was about, by its owner's state."""
     named, rule = f"{event.of_kind} {event.name}", _BY_EVENT[event.of_kind]
     deleted_it = f"{named} deleted it, as its Event says"
@@ -219,7 +217,7 @@ def _step(pod: Object, event: PodEvent, owner: OwnerState | None, phase: str) ->
         if was and owner.template_generation and was != owner.template_generation:
             return "rollout", f"{named} rolls out a new template", rule
     if event.of_kind == "Job":
-        finished = "pkg/controller/job/job_controller.go:deleteActivePods"
+        finished = rules.DELETE_ACTIVE_PODS
         if owner.finished:
             because = f" ({owner.finished_reason})" if owner.finished_reason else ""
             return "finished", f"{named} has finished: {owner.finished}{because}", finished
@@ -233,7 +231,9 @@ def _by_absence(pod: Object, around: DecisionContext, at_ns: int) -> Draft | Non
     if around.namespace_ends:
         namespace = str(pod["metadata"].get("namespace") or "")
         ground: GroundsOfDecision = {"namespace": namespace}
-        return _decision("namespace-controller", _NAMESPACE, f"its namespace {namespace} is deleted", at_ns, ground)
+        return _decision(
+            "namespace-controller", rules.DELETE_ALL_CONTENT, f"its namespace {namespace} is deleted", at_ns, ground
+        )
     owner = controller_of(pod)
     if not owner or not around.owner_gone:
         return None
@@ -243,4 +243,4 @@ def _by_absence(pod: Object, around: DecisionContext, at_ns: int) -> Draft | Non
         "ownerUid": str(owner.get("uid")),
     }
     why = f"its owner is gone: {facts['ownerKind']} {facts['owner']}"
-    return _decision("garbage-collector", _GARBAGE, why, at_ns, facts)
+    return _decision("garbage-collector", rules.ATTEMPT_TO_DELETE_ITEM, why, at_ns, facts)

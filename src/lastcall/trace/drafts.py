@@ -14,6 +14,7 @@ from lastcall.records.record import Evidence, Facts
 
 if TYPE_CHECKING:
     from lastcall.records.record import Kind
+    from lastcall.records.rules import Rule
 
 ClockName = Literal["", "server", "node"]
 """ "": ours. server: the API server's, of deletionTimestamp and creationTimestamp. node: a kubelet's."""
@@ -47,7 +48,7 @@ def draft(
     actor: str,
     *,
     container: str = "",
-    rule: str = "",
+    rule: "Rule | Literal['']" = "",
     evidence: Evidence = "observed",
     stamp: str = "",
     clock: ClockName = "",

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from lastcall.kube.api import Object, labels_of, name_of
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.trace.drafts import Draft, draft
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.endpointslice_controller import EndpointChanged, EndpointRemoved
 
 ACTOR = "endpointslice-controller"
-RULE_ENDPOINT = "staging/src/k8s.io/endpointslice/utils.go:podToEndpoint"
-RULE_MEMBERS = "staging/src/k8s.io/endpointslice/util/controller_utils.go:ShouldPodBeInEndpoints"
 
 
 class Endpoint(NamedTuple):
@@ -65,7 +63,7 @@ def changes(
                 "address": address,
                 "observedResourceVersion": "",
             }
-            yield endpoint.pod_uid, draft(kinds.ENDPOINT_REMOVED, gone, ACTOR, rule=RULE_MEMBERS)
+            yield endpoint.pod_uid, draft(kinds.ENDPOINT_REMOVED, gone, ACTOR, rule=rules.SHOULD_POD_BE_IN_ENDPOINTS)
 
 
 def _changed(service: str, name: str, version: str, address: str, endpoint: Endpoint) -> Draft:
@@ -79,4 +77,4 @@ def _changed(service: str, name: str, version: str, address: str, endpoint: Endp
         "serving": endpoint.serving,
         "terminating": endpoint.terminating,
     }
-    return draft(kinds.ENDPOINT_CHANGED, facts, ACTOR, rule=RULE_ENDPOINT)
+    return draft(kinds.ENDPOINT_CHANGED, facts, ACTOR, rule=rules.POD_TO_ENDPOINT)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from lastcall.kube.api import Object, annotations_of, name_of, namespace_of, uid_of
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Record
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.pods import controller_of
@@ -197,7 +197,7 @@ def replaced_by_cron_job(job: OwnerState, cron_job: str) -> Iterator[Draft]:
         "uid": job.uid,
         "observedResourceVersion": "",
     }
-    rule = "pkg/controller/cronjob/cronjob_controllerv2.go:deleteJob"
+    rule = rules.DELETE_JOB_OF_CRON_JOB
     yield draft(kinds.DELETION_DECIDED, decided, "cronjob-controller", rule=rule, evidence="inferred")
 
 

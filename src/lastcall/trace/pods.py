@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api import Object, container_facts, name_of, namespace_of, resource_version_of, status_problems
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.trace.drafts import Draft, draft
 
 if TYPE_CHECKING:
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.client import PodGoneSeen
     from lastcall.records.definitions.kubelet_start import ContainerStarted
 
-RULE_DELETE = "staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go:BeforeDelete"
-RULE_STATUS = "pkg/registry/core/pod/strategy.go:podStatusStrategy.PrepareForUpdate"
-RULE_HELD = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:markAsDeleting"
-RULE_REMOVE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:Delete"
 
 _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 TERMINAL = ("Succeeded", "Failed")
@@ -150,7 +146,7 @@ def deleted(pod: Object) -> Draft:
         "deletionTimestamp": timestamp,
         "resourceVersion": resource_version_of(pod),
     }
-    return draft(kinds.DELETE_ACCEPTED, facts, "apiserver", rule=RULE_DELETE)
+    return draft(kinds.DELETE_ACCEPTED, facts, "apiserver", rule=rules.BEFORE_DELETE)
 
 
 def changes(old: Object, new: Object) -> list[Draft]:
@@ -165,11 +161,11 @@ def changes(old: Object, new: Object) -> list[Draft]:
         held = grace == 0 and bool(new["metadata"].get("finalizers"))
         if grace > 0 or (held and not all_ended(new)):
             shorter: GraceShortened = {"from": was, "to": grace, "user": "", "resourceVersion": version}
-            found.append(draft(kinds.GRACE_SHORTENED, shorter, "apiserver", rule=RULE_DELETE))
+            found.append(draft(kinds.GRACE_SHORTENED, shorter, "apiserver", rule=rules.BEFORE_DELETE))
     if timestamp and grace == 0 and (was != 0 or not before) and (finalizers := new["metadata"].get("finalizers")):
         names = [str(each) for each in finalizers]
         held_by: HeldByFinalizers = {"finalizers": names, "user": "", "resourceVersion": version}
-        found.append(draft(kinds.HELD_BY_FINALIZERS, held_by, "apiserver", rule=RULE_HELD))
+        found.append(draft(kinds.HELD_BY_FINALIZERS, held_by, "apiserver", rule=rules.MARK_AS_DELETING))
     return found
 
 
@@ -209,7 +205,7 @@ def status_written(pod: Object) -> Draft:
     """Return the draft of the status as the object has it."""
     facts = status_of(pod)
     facts["resourceVersion"] = resource_version_of(pod)
-    return draft(kinds.POD_STATUS_WRITTEN, facts, "apiserver", rule=RULE_STATUS)
+    return draft(kinds.POD_STATUS_WRITTEN, facts, "apiserver", rule=rules.UPDATE_POD_STATUS)
 
 
 def status_of(pod: Object) -> "PodStatusWritten":
@@ -229,9 +225,9 @@ def removed(pod: Object, *, seen: bool = True) -> list[Draft]:
     """Its object is gone. `seen`: by the event DELETED, else by a list in which it is missing."""
     facts: ObjectRemoved = {"user": "", "resourceVersion": resource_version_of(pod)}
     if not seen:
-        return [draft(kinds.OBJECT_REMOVED, facts, "apiserver", rule=RULE_REMOVE, evidence="inferred")]
+        return [draft(kinds.OBJECT_REMOVED, facts, "apiserver", rule=rules.DELETE, evidence="inferred")]
     seen_by_us: PodGoneSeen = {"resourceVersion": facts["resourceVersion"]}
     return [
-        draft(kinds.OBJECT_REMOVED, facts, "apiserver", rule=RULE_REMOVE),
+        draft(kinds.OBJECT_REMOVED, facts, "apiserver", rule=rules.DELETE),
         draft(kinds.POD_GONE_SEEN, seen_by_us, "client"),
     ]

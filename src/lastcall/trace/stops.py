@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.stamps import SECOND
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.kubelet_end import Killing, PreStopFinished, PreStopStarted, StopRequested
     from lastcall.records.definitions.runtime import SignalSent
 
-RULE_KILL = "pkg/kubelet/kuberuntime/kuberuntime_container.go:killContainer"
-RULE_HOOK = "pkg/kubelet/kuberuntime/kuberuntime_container.go:executePreStopHook"
 
 MINIMUM_GRACE = 2
 """`minimumGracePeriodInSeconds`."""
@@ -81,13 +79,13 @@ def stop_steps(stop: Stop, now: int) -> Iterator[Draft]:
     killing: Killing = {"message": stop.message, "gracePeriodSeconds": stop.grace}
     if stop.reason:
         killing["reason"] = stop.reason
-    yield _step(kinds.KILLING, killing, name, stop.killing, RULE_KILL)
+    yield _step(kinds.KILLING, killing, name, stop.killing, rules.KILL_CONTAINER)
     if stop.handler and stop.grace > 0:
         begun: PreStopStarted = {"handler": stop.handler, "detail": stop.detail, "budgetSeconds": stop.grace}
-        yield _step(kinds.PRE_STOP_STARTED, begun, name, stop.killing, RULE_HOOK)
+        yield _step(kinds.PRE_STOP_STARTED, begun, name, stop.killing, rules.EXECUTE_PRE_STOP_HOOK)
         if (end := hook_end(stop, now)) is not None:
             at, finished = end
-            step = _step(kinds.PRE_STOP_FINISHED, finished, name, at, RULE_HOOK)
+            step = _step(kinds.PRE_STOP_FINISHED, finished, name, at, rules.EXECUTE_PRE_STOP_HOOK)
             yield replace(step, evidence="observed") if "exitCode" in finished else step
     asked = stop_at(stop, now)
     if asked is None:
@@ -104,7 +102,7 @@ def stop_steps(stop: Stop, now: int) -> Iterator[Draft]:
     }
     if stop.waits_for_turn and spent:
         facts["waitedForTurnSeconds"] = spent
-    yield _step(kinds.STOP_REQUESTED, facts, name, requested, RULE_KILL)
+    yield _step(kinds.STOP_REQUESTED, facts, name, requested, rules.KILL_CONTAINER)
     yield _signal(stop.signal, "StopContainer", name, requested)
     if ended_by_grace(stop, now):
         assert stop.exited is not None
@@ -256,7 +254,7 @@ def ended(stop: Stop, at: int, facts: dict[str, object]) -> Stop:
     return replace(stop, exited=at, exit_code=code if isinstance(code, int) else None, oom=bool(facts.get("oomKilled")))
 
 
-def _step(kind: str, facts: object, container: str, at: int, rule: str) -> Draft:
+def _step(kind: str, facts: object, container: str, at: int, rule: rules.Rule) -> Draft:
     return Draft(kind, facts, "kubelet", container, rule, "inferred", at_ns=at)  # type: ignore[arg-type]
 
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import struct
 import time
+import traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -306,7 +307,4 @@ def text_of(error: BaseException) -> str:
 
 
 def _traceback_of(error: BaseException) -> str:
-    # late: 4.3 ms of the shim's start
-    import traceback  # for the first fault only
-
     return "".join(traceback.format_exception(error, limit=-30))

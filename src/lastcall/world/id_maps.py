@@ -14,6 +14,7 @@ import contextlib
 import os
 import pwd
 import signal
+import subprocess
 
 from lastcall.world import linux, privileges
 
@@ -125,23 +126,18 @@ def _write_map(pid: int, name: str, text: str, proc: str = "/proc") -> None:
 
 def _map_range(pid: int, kind: str, uid: int, own: int) -> str:
     """Map the own id and the subordinate range by newuidmap or newgidmap (`kind` uid or gid). Answers why not."""
-    # late: 9 ms of the shim's start
-    import shutil
-    import subprocess
-
     program, path = f"new{kind}map", f"/etc/sub{kind}"
     found = subordinate_range(path, uid)
     if found is None:
         return f"{path} gives this user no range"
-    where = shutil.which(program)
-    if where is None:
-        return f"{program} is not installed"
-    command = [where, str(pid), "0", str(own), "1", "1", str(found[0]), str(found[1])]
+    command = [program, str(pid), "0", str(own), "1", "1", str(found[0]), str(found[1])]
     try:
         # A fixed program of the distribution with numbers only; when it fails the map is still unwritten.
         done = subprocess.run(command, capture_output=True, check=False, timeout=SECONDS)  # noqa: S603
     except subprocess.TimeoutExpired:
         return f"{program} did not answer within {SECONDS:g} s"
+    except FileNotFoundError:
+        return f"{program} is not installed"
     except OSError as error:
         return f"{program}: {error.strerror}"
     if done.returncode != 0:

@@ -4,20 +4,9 @@ import json
 
 import pytest
 from checks import sentences
-from checks.sentences import explained_rules, findings, japanese, rules_in
-from checks.source import Source
+from checks.sentences import findings, japanese
 
 from lastcall.endings.catalogue.cause import Cause
-
-
-def test_a_rule_is_read_of_f_strings_of_module_constants() -> None:
-    text = 'RULES = "pkg/a.go"\nx = f"{RULES}:Do"\ny = f"{unknown}:Do"\n"""doc of pkg/a.go:No, more"""\nz = "b.go:x"'
-    assert sorted(rules_in(Source("a.py", text))) == [(2, "pkg/a.go:Do"), (5, "b.go:x")]
-
-
-def test_a_rule_that_is_not_explained_is_found(find) -> None:
-    code = 'a = "pkg/kubelet/pod_workers.go:completeTerminating"\nb = "pkg/gone.go:x"\n'
-    assert find(explained_rules, {"node/a.py": code, "lint/a.py": code}) == ["node/a.py:2"]
 
 
 def test_a_finding_or_text_that_is_not_in_the_catalogue_is_found(find, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,11 +16,11 @@ from lastcall.cli import exit_status
 from lastcall.cli.commands import COMMANDS, cli
 from lastcall.cli.demo import DEMOS, EXAMPLES
 from lastcall.cli.errors import guarded
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying import execute
 from lastcall.endings.story import Ending, PodFacts
 from lastcall.experiment.reasons.why_not_ready import hopeless_reason, why_not_ready
 from lastcall.manifests.read import load_manifests
+from lastcall.world.interrupts import Interrupts
 from lastcall.world.os_errors import describe_os_error
 
 

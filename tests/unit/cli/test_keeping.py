@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.rollout.keep import kept_on_failure
 from lastcall.errors import WorldError
 from lastcall.experiment.workspace import Workspace
 from lastcall.kube.client import Client
+from lastcall.world.interrupts import Interrupts
 
 
 def result(verdict: str, crashed: bool = False) -> Any:

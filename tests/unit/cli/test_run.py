@@ -9,13 +9,13 @@ import pytest
 import uvloop
 
 from lastcall.cli.errors import guarded
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.run.experiment import run_manifests
 from lastcall.errors import Interrupted, UserError, WorldError
 from lastcall.experiment.run.options import RunOptions
 from lastcall.kube.api.errors import status_failure
 from lastcall.kube.cluster.errors import ClusterStartError
 from lastcall.manifests.read import load_manifests
+from lastcall.world.interrupts import Interrupts
 from lastcall.world.need import Need
 
 pytestmark = pytest.mark.loopback

@@ -3,12 +3,13 @@
 import importlib.util
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from published_schema import misfits
 
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Record
 
 TOOL = Path(__file__).parents[3] / "tools" / "make_catalogue.py"
@@ -58,6 +59,8 @@ def test_what_does_not_fit_is_said():
     ]
     assert misfits(record(kinds.WORKER_FINISHED, surprise=1)) == ["WorkerFinished: surprise is not in the catalogue"]
     assert misfits(record("Unheard")) == ["Unheard is not in the catalogue"]
+    other = replace(record(kinds.WORKER_FINISHED), rule=rules.DO_PROBE)
+    assert misfits(other) == [f"WorkerFinished: {rules.DO_PROBE} is none of its rules"]
 
 
 def test_a_record_of_an_older_version_is_read_as_it_is():

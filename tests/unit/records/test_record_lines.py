@@ -15,10 +15,11 @@ from lastcall.endings.picture.lanes import decide_picture
 from lastcall.endings.render.lines import actor_label
 from lastcall.endings.verdict import outcome_words
 from lastcall.records import kinds
-from lastcall.records.explain import RULES, explain
+from lastcall.records.explain import explain
 from lastcall.records.language import catalogue_of, translate
 from lastcall.records.recalled import PARTS, SENTENCES
 from lastcall.records.record import Record
+from lastcall.records.rules import SAYS
 from lastcall.records.said import CUT, Said
 from lastcall.records.words import meaning, words_for
 from lastcall.ui.saved_stories import html_page
@@ -55,9 +56,10 @@ def test_every_template_of_a_line_stands_in_the_source_as_it_is_and_is_there_in_
 
 
 def test_what_rules_and_kinds_mean_is_there_in_japanese() -> None:
-    assert [each for each in (*RULES.values(), *map(meaning, ALL_KINDS)) if each not in catalogue_of("ja")] == []
-    assert translate(explain("pkg/kubelet/pod_workers.go:completeTerminating"), "ja").startswith(
-        "すべてのコンテナーが止まりました"
+    japanese = SOURCE / "endings" / "catalogue" / "japanese" / "rules.json"
+    assert {*SAYS.values(), *map(meaning, ALL_KINDS)} == set(json.loads(japanese.read_text("utf-8")))
+    assert translate(explain("pkg/kubelet/pod_workers.go:completeTerminated"), "ja").startswith(
+        "ノードに Pod のものは何も残っていません"
     )
     assert translate(meaning(kinds.KILLING), "ja") == "kubelet がコンテナーを止め始めます。"
     assert explain("x.go:y") == meaning("Unknown") == ""

@@ -27,6 +27,7 @@ def rows() -> Iterator[tuple[str, str]]:
                     args=[
                         ast.Name(id=kind),
                         ast.Call(func=ast.Name(id="fixed"), args=[ast.Constant(value=str(text)), *_]),
+                        *_,
                     ],
                 ):
                     yield kind, text

@@ -39,6 +39,7 @@ def program(directory: Path, text: str) -> None:
     path.chmod(0o755)
 
 
+@pytest.mark.loopback
 def test_a_missing_program_is_named(programs: Path) -> None:
     assert _map_range(1, "uid", 1000, 1000) == "newuidmap is not installed"
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from lastcall.cli.confirmation import confirm
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import Sources, is_set
 from lastcall.cli.requests import entered
 from lastcall.cli.rollout.progress import Progress
@@ -31,6 +30,7 @@ from lastcall.experiment.rollout import RolloutOptions, RolloutSession
 from lastcall.kube.api import name_of
 from lastcall.kube.cluster import ClusterOptions
 from lastcall.manifests import Manifest
+from lastcall.world.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout.page import RolloutPage
@@ -86,7 +86,7 @@ def _experiment(
                 place = place_on(cluster=cluster, confirm=allowed)
                 session = RolloutSession(place, options, say=say, show=progress.show)
                 if page is not None:
-                    page.start_there(asdict(there), place, session, progress.say, stack)
+                    page.start_on_existing(asdict(there), place, session, progress.say, stack)
                 result = replace(await session.run(), endings=place.following.stories(place.following.pods))
                 if page is not None:
                     page.found(result)

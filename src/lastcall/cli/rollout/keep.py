@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.started import stay
 from lastcall.errors import LastcallError
+from lastcall.world.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from lastcall.experiment.rollout import EmbeddedWorkspace, Result

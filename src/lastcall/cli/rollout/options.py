@@ -12,6 +12,7 @@ from lastcall.cli.node_agent_options import node_agent_options
 from lastcall.cli.options import (
     Seconds,
     Whole,
+    duration_option,
     kubernetes_version_option,
     manifest_options,
     output_file_option,
@@ -56,29 +57,18 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     ),
     requests_options("200"),
     propagation_option,
-    click.option(
+    duration_option(
         "--control",
-        metavar="TIME",
-        default="2s",
-        show_default=True,
-        type=Seconds(0, 3600),
-        help="How long to send requests before the disruption. If some are lost then, the verdict is inconclusive.",
+        2,
+        "How long to send requests before the disruption. If some are lost then, the verdict is inconclusive.",
+        Seconds(0, 3600),
     ),
-    click.option(
-        "--settle",
-        metavar="TIME",
-        default="2s",
-        show_default=True,
-        type=Seconds(0, 3600),
-        help="How long to send requests after the disruption.",
-    ),
-    click.option(
+    duration_option("--settle", 2, "How long to send requests after the disruption.", Seconds(0, 3600)),
+    duration_option(
         "--timeout",
-        metavar="TIME",
-        default="120s",
-        show_default=True,
-        type=Seconds(0, 3600),
-        help="How long to wait for the Pods to become Ready, and for the disruption to end.",
+        120,
+        "How long to wait for the Pods to become Ready, and for the disruption to end.",
+        Seconds(0, 3600),
     ),
     click.option(
         "--runs",

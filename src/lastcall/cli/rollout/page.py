@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.rollout.followed_page import FollowedFeed
 from lastcall.experiment.existing import ExistingWorkspace
 from lastcall.experiment.rollout import (
@@ -29,6 +28,7 @@ from lastcall.ui import AskedPage
 from lastcall.ui.command_page import TURN_SECONDS, Again, Outcomes, PageLink, Rollout, Setup
 from lastcall.ui.rollout import state_to_wire
 from lastcall.world.blocking import monotonic, sleep
+from lastcall.world.interrupts import Interrupts
 
 _FOR_FORECASTS = ("disrupt", "workload", "service", "port", "source", "kubernetes_version")
 ALONE_SECONDS = 5.0
@@ -45,8 +45,8 @@ class Session(Protocol):
 
 @dataclass(slots=True)
 class RolloutPage:
-    """Of all experiments of a command, of which it makes `of` unasked. `start` or `start_there` after the roles of the
-    first cluster were forked; `close` at the end."""
+    """Of all experiments of a command, of which it makes `of` unasked. `start` or `start_on_existing` after the roles
+    of the first cluster were forked; `close` at the end."""
 
     asked: AskedPage
     of: int = 1
@@ -78,7 +78,7 @@ class RolloutPage:
         self._begin(session, options, place.target)
         session.before_load = partial(link.somebody_looks, session.clock, "the first requests are sent")
 
-    def start_there(
+    def start_on_existing(
         self,
         asked: dict[str, Any],
         place: ExistingWorkspace,

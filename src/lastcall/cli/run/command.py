@@ -82,9 +82,11 @@ def run(
     check_places(LOADED if options["rates"] else UNLOADED, OF_LOAD)
     if asked.context:
         # late: 100 ms of `run --help`
-        from lastcall.cli.run.existing import run_there
+        from lastcall.cli.run.existing import run_on_existing
 
-        raise SystemExit(run_there(sources, asked, yes, delete, agents, (url, url_ca, image), make_options(**options)))
+        raise SystemExit(
+            run_on_existing(sources, asked, yes, delete, agents, (url, url_ca, image), make_options(**options))
+        )
     # late: 100 ms of `run --help`
     from lastcall.cli.certain_errors import tell_certain_errors
     from lastcall.cli.run.experiment import run_manifests

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from lastcall.cli.certain_errors import tell_certain_errors
 from lastcall.cli.confirmation import confirm
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import Sources, is_set
 from lastcall.cli.requests import entered
 from lastcall.cli.run.experiment import show, shown, status_of, tell_failure
@@ -19,12 +18,13 @@ from lastcall.experiment.existing import ExistingRun, Plan, check_namespace, che
 from lastcall.experiment.rollout import RolloutSession, find_target, kubectl_name, with_pods
 from lastcall.experiment.run import RunOptions, RunSession
 from lastcall.kube.cluster import ClusterOptions
+from lastcall.world.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from lastcall.trace.node_agent import AgentOptions
 
 
-def run_there(
+def run_on_existing(
     sources: Sources,
     asked: ContextOptions,
     yes: str,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from lastcall.cli import exit_status, output
 from lastcall.cli.errors import guarded
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.output import stdout_console, takes_stdout
 from lastcall.cli.started import start_cluster, started, stay
 from lastcall.cli.summary import summarize
@@ -17,6 +16,7 @@ from lastcall.endings.render import LiveTimeline
 from lastcall.errors import Interrupted, LastcallError, causes_of
 from lastcall.experiment.run import Cluster, EmbeddedRun, RunOptions, RunSession
 from lastcall.manifests import Manifest
+from lastcall.world.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from rich.console import Console

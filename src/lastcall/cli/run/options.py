@@ -13,6 +13,7 @@ from lastcall.cli.options import (
     KUBERNETES_VERSIONS,
     Seconds,
     Whole,
+    duration_option,
     state_size_option,
     timeout_option,
 )
@@ -280,14 +281,7 @@ _OPTIONS = [
         help="gracePeriodSeconds of the DELETE; 0 forces it. Pods of an owner get it as their "
         "terminationGracePeriodSeconds, which applies when their owner is deleted. Default: each Pod's own.",
     ),
-    click.option(
-        "--after",
-        type=Seconds(0),
-        metavar="TIME",
-        default="1s",
-        show_default=True,
-        help="How long to wait between Ready and the DELETE.",
-    ),
+    duration_option("--after", 1, "How long to wait between Ready and the DELETE.", Seconds(0)),
     timeout_option(
         60.0, "How long to wait for Pods to become Ready; and how long, beyond twice the grace period, for them to end."
     ),

@@ -16,8 +16,18 @@ from lastcall.cli.output import stdout_console, takes_stdout, tell_failure, writ
 from lastcall.cli.summary import summarize
 from lastcall.cli.terminal import say, show
 from lastcall.endings import Ending, VersionStory, compare, labelled
-from lastcall.endings.render import quoted_json
+from lastcall.endings.render import (
+    as_github,
+    as_junit,
+    plain_versions,
+    print_versions,
+    quoted_json,
+    trace_document,
+    versions_document,
+)
 from lastcall.errors import Interrupted, LastcallError
+from lastcall.experiment.run import checks_of
+from lastcall.ui import html_page
 
 if TYPE_CHECKING:
     from lastcall.experiment.run import RunOptions
@@ -76,9 +86,6 @@ def _severity(status: int) -> int:
 
 def tell_versions(stories: Sequence[VersionStory], options: "RunOptions", status: int) -> None:
     """Write the comparison where it was asked for. Raises OSError."""
-    # late: 7 ms, when it is used
-    from lastcall.endings.render import plain_versions, print_versions
-
     out = stdout_console()
     document = "" if options.output == "text" else _document(stories, options.output, status)
     if takes_stdout(options.output, options.output_file):
@@ -97,16 +104,10 @@ def tell_versions(stories: Sequence[VersionStory], options: "RunOptions", status
 
 def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
     if output == "json":
-        # late: 7 ms, when it is used
-        from lastcall.endings.render import versions_document
-
         made = versions_document(stories, lastcall_version=__version__, exit_status=status)
         return json_text(made)
     versions = ", ".join(story.version for story in stories)
     if output == "html":
-        # late: 16 ms, when it is used
-        from lastcall.ui import html_page
-
         return html_page(
             labelled(stories),
             kubernetes_version=versions,
@@ -115,14 +116,7 @@ def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
             pods=len(compare(stories)),
         )
     if output in ("junit", "github"):
-        # late: 9 ms, when it is used
-        from lastcall.endings.render import as_github, as_junit
-        from lastcall.experiment.run import checks_of
-
         checks = [each for story in stories for each in checks_of(labelled([story]), story.error)]
         return as_junit("lastcall run", checks, "no Pod") if output == "junit" else as_github(checks)
-    # late: 5 ms, when it is used
-    from lastcall.endings.render import trace_document
-
     trace = trace_document(labelled(stories), kubernetes_version=versions, lastcall_version=__version__)
     return quoted_json(trace)

@@ -3,14 +3,16 @@
 # check: starts processes because it runs the command of lastcall exec
 
 import os
+import shlex
 import subprocess
 import sys
 
 import click
 
-from lastcall.cli.interrupts import Interrupts
 from lastcall.errors import UserError, WorldError
+from lastcall.experiment import ClusterProcess, unused_name
 from lastcall.kube.cluster import ClusterStartError
+from lastcall.world.interrupts import Interrupts
 
 
 @click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -22,11 +24,6 @@ def execute(options: str, command: tuple[str, ...]) -> None:
     LASTCALL_CLUSTER has the cluster's name, for other lastcall commands. Exit status: that of COMMAND (128 plus the
     signal's number if a signal ended it), 1 if the cluster cannot start.
     """
-    # late: 0 ms, when it is used
-    import shlex
-
-    from lastcall.experiment import ClusterProcess, unused_name
-
     words = list(command[1:] if command[0] == "--" else command)
     if not words:
         raise click.UsageError("COMMAND is missing: write lastcall exec -- kubectl get nodes")

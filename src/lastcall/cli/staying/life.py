@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.cli.errors import start_failure
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.errors import LastcallError, UserError, WorldError
 from lastcall.kube.api import StatusError
@@ -21,10 +20,12 @@ from lastcall.kube.cluster import (
     ClusterStartError,
     Parent,
     Report,
+    StateDirectory,
     claim,
     encode,
 )
 from lastcall.world.clock import RealClock
+from lastcall.world.interrupts import Interrupts
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -163,9 +164,6 @@ class _Life:
     def _open_state(self) -> "StateDirectory | None":
         if not self._options.state:
             return None
-        # late: 8 ms of `up --help`
-        from lastcall.kube.cluster import StateDirectory
-
         state = StateDirectory.open(self._options.state)
         for note in state.notes:
             self._teller.note(note)

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.terminal import say
 from lastcall.errors import WorldError
 from lastcall.ui import AskedPage, NotListening, PageServer, StayingCluster, Watching
 from lastcall.ui.command_page import served
+from lastcall.world.interrupts import Interrupts
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lastcall.cli.errors import guarded, say_on_stderr
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import published_text, show_json
 from lastcall.cli.staying.life import TORN_DOWN, Facts, UpOptions, stay
 from lastcall.cli.terminal import say_all
 from lastcall.kube.cluster import DEFAULT_NAME, Background, Report, start_behind
+from lastcall.world.interrupts import Interrupts
 
 # -- in the foreground ------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.terminal import note, say_from
 from lastcall.cli.trace.serve_options import ServeOptions
 from lastcall.contexts import connected
@@ -18,6 +17,7 @@ from lastcall.kube.client import LeadershipLost
 from lastcall.trace import Follower, Options, Scope
 from lastcall.trace.exporting import AddressError, Asked, Health, Serving, parse_endpoint, parse_listen
 from lastcall.world import crash_guard
+from lastcall.world.interrupts import Interrupts
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

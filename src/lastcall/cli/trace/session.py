@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from lastcall.cli import output
 from lastcall.cli.console import CommandConsole
 from lastcall.cli.exit_status import WORLD, exit_status
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import asked_for_one_line
 from lastcall.cli.output import stdout_console, takes_stdout
 from lastcall.cli.terminal import note, say, show
@@ -24,6 +23,7 @@ from lastcall.kube.api import StatusError, parse_label_selector
 from lastcall.records.record import Record
 from lastcall.trace import Follower, Options, Scope, ScopeError, target_of
 from lastcall.world.clock import monotonic
+from lastcall.world.interrupts import Interrupts
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -27,10 +27,10 @@ from lastcall.experiment.existing.ledger import (
     restoration,
     was,
 )
+from lastcall.experiment.lookups import delete_if_exists, get_or_none
 from lastcall.experiment.ready.custom import scaled, why_unsettled
 from lastcall.experiment.ready.readiness import is_custom, unsettled
 from lastcall.experiment.rollout.fields import RESTARTED_AT, nested
-from lastcall.experiment.there import delete_if_there, get_if_there
 from lastcall.kube.api import (
     CONFIGMAPS,
     CONTROLLERREVISIONS,
@@ -187,7 +187,7 @@ async def restore(
 
 
 async def _get(client: Client, target: Target, namespace: str) -> Object | None:
-    return await get_if_there(client, target.resource, target.name, namespace)
+    return await get_or_none(client, target.resource, target.name, namespace)
 
 
 async def _put_back(client: Client, namespace: str, id_: str, entry: Entry, say: Say) -> bool:
@@ -196,7 +196,7 @@ async def _put_back(client: Client, namespace: str, id_: str, entry: Entry, say:
     what = restoration(id_, entry, there)
     resource, name = entry.target.resource, entry.target.name
     if what.delete and there is not None:
-        if await delete_if_there(client, resource, there, policy=how_to_delete(resource)):
+        if await delete_if_exists(client, resource, there, policy=how_to_delete(resource)):
             say(f"deleted {entry.target.description}")
         return True
     if what.patch:
@@ -235,7 +235,7 @@ async def _remove_claims(client: Client, clock: Clock, namespace: str, id_: str,
     try:
         while claims := (await until_answered(clock, ours)).items:
             for each in claims:
-                delete = partial(delete_if_there, client, PERSISTENTVOLUMECLAIMS, each)
+                delete = partial(delete_if_exists, client, PERSISTENTVOLUMECLAIMS, each)
                 if uid_of(each) not in deleted and await until_answered(clock, delete):
                     say(f"deleted PersistentVolumeClaim {name_of(each)}")
                 deleted.add(uid_of(each))

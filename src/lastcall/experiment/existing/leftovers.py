@@ -7,7 +7,7 @@ from lastcall.errors import WorldError
 from lastcall.experiment.existing.changes import how_to_delete, is_running, restore
 from lastcall.experiment.existing.ledger import KINDS, LABEL, PREFIX, Changed, Ledger, NotALedger, from_config_map
 from lastcall.experiment.existing.plan import RESERVED
-from lastcall.experiment.there import delete_if_there
+from lastcall.experiment.lookups import delete_if_exists
 from lastcall.kube.api import (
     CONFIGMAPS,
     Object,
@@ -122,7 +122,7 @@ async def put_back(client: Client, clock: Clock, found: Leftovers, say: Callable
             left.append(f"namespace {namespace}: {error.message}")
     for resource, obj in found.orphans:
         try:
-            if await delete_if_there(client, resource, obj, policy=how_to_delete(resource)):
+            if await delete_if_exists(client, resource, obj, policy=how_to_delete(resource)):
                 say(f"deleted {resource.kind} {name_of(obj)}")
         except StatusError as error:
             left.append(f"namespace {namespace_of(obj)}: {resource.kind} {name_of(obj)}: {error.message}")

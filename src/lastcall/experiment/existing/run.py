@@ -16,10 +16,10 @@ from lastcall.experiment.existing.namespace import ExistingNamespace
 from lastcall.experiment.existing.preflight import objects_around
 from lastcall.experiment.existing.run_checks import check_manifests, overlaps, planned
 from lastcall.experiment.existing.workspace import ExistingWorkspace
+from lastcall.experiment.lookups import delete_if_exists, get_or_none
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.experiment.rollout.disruption import Disruption
 from lastcall.experiment.run.workspace import Run, RunWorkspace, longest_grace
-from lastcall.experiment.there import delete_if_there, get_if_there
 from lastcall.kube.api import PODS, Object, name_of, uid_of
 from lastcall.kube.client import until_answered
 from lastcall.manifests import OWNERS, Applied, Manifest
@@ -74,7 +74,7 @@ class ExistingRun(ExistingNamespace, RunWorkspace):
         taken = []
         for each in manifests:
             name = name_of(each.obj)
-            if await get_if_there(self._client, each.resource, name, namespace) is not None:
+            if await get_or_none(self._client, each.resource, name, namespace) is not None:
                 taken.append(f"{each.place.at()}: {each.resource.kind} {name} exists in namespace {namespace}")
         if taken:
             fix = "fix: run --context only creates objects; give it another name, or use an empty namespace with -n"
@@ -119,7 +119,7 @@ class ExistingRun(ExistingNamespace, RunWorkspace):
         )
         for pod in pods:
             if self.delete:
-                await until_answered(now.clock, partial(delete_if_there, self._client, PODS, pod, grace=grace))
+                await until_answered(now.clock, partial(delete_if_exists, self._client, PODS, pod, grace=grace))
                 continue
             # One after another: a budget that says no is waited for.
             options: Object = {"preconditions": {"uid": uid_of(pod)}}

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import ClassVar
 
 from lastcall.errors import ClusterError, InvalidManifest, LastcallError
-from lastcall.experiment.there import get_if_there
+from lastcall.experiment.lookups import get_or_none
 from lastcall.kube.api import (
     CUSTOMRESOURCEDEFINITIONS,
     NAMESPACES,
@@ -71,7 +71,7 @@ class Objects:
 
     async def get(self, named: Named) -> Object | None:
         """Return the object, None when it does not exist."""
-        return await get_if_there(self.client, named.resource, named.name, named.namespace)
+        return await get_or_none(self.client, named.resource, named.name, named.namespace)
 
     async def apply(self, obj: Object, namespace: str) -> Object:
         """Create an object, or make it as written, by server-side apply with force. Raises InvalidManifest."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from lastcall.errors import Crashed, NotReady
 from lastcall.experiment.ready.objects import Objects, pods_below
 from lastcall.experiment.ready.readiness import HAVE_PODS, Readiness, readiness
-from lastcall.experiment.ready.there import Late, There, late, until_changed
+from lastcall.experiment.ready.views import Late, ReadinessView, late, until_changed
 from lastcall.experiment.ready.waiting import Waiting
 from lastcall.experiment.reasons.why_not_ready import hopeless_reason
 from lastcall.kube.api import PODS, Object, StatusError, name_of, namespace_of
@@ -41,7 +41,7 @@ async def wait_ready(objects: Objects, wanted: Sequence[Named], timeout: float) 
 
 
 @dataclass(slots=True)
-class Wanted(There):
+class Wanted(ReadinessView):
     """Objects that are waited for one by one: `waiting` has those that are not ready yet."""
 
     objects: Objects

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from lastcall.errors import Crashed, NotReady
-from lastcall.experiment.ready.there import There
+from lastcall.experiment.ready.views import ReadinessView
 from lastcall.experiment.reasons.named import Explained, causes_in
 from lastcall.experiment.reasons.object_events import (
     events_around,
@@ -48,7 +48,7 @@ class Waiting:
     reason to give up that no node takes a Pod, or that the API server refuses it.
     """
 
-    there: There
+    there: ReadinessView
     clock: Clock
     records: Sequence[Record]
     limit: float

@@ -11,6 +11,7 @@ from lastcall.experiment.embedded import EmbeddedCluster
 from lastcall.experiment.not_simulated import of_balance, of_dropped, of_images, of_load, of_manifests, of_stranded
 from lastcall.experiment.rollout.advice import checked_by_server, of_pods
 from lastcall.experiment.rollout.balancer import Balancer
+from lastcall.experiment.rollout.published import published
 from lastcall.experiment.rollout.target import Target, check_target_port, is_headless, sent_to_strangers
 from lastcall.experiment.rollout.workload import kubectl_name, labels_of, of_pod, others_of
 from lastcall.experiment.rollout.workspace import Experiment, Observed, RolloutWorkspace, Sending
@@ -20,7 +21,16 @@ from lastcall.manifests import Applied, Manifest, apply_manifests
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.records.said import tell
-from lastcall.traffic import Judgement, PodLife, account, answered_unseen, ids_printed, pod_lives, serving_containers
+from lastcall.traffic import (
+    Judgement,
+    LoadClient,
+    PodLife,
+    account,
+    answered_unseen,
+    ids_printed,
+    pod_lives,
+    serving_containers,
+)
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 
@@ -158,9 +168,6 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
 
     async def _load(self, now: Experiment) -> "LoadClient | VirtualLoad":
         if now.options.source == "published":
-            # late: 6 ms of the start of `rollout`
-            from lastcall.traffic import LoadClient
-
             return await LoadClient.on_host()
         load: LoadClient | VirtualLoad = await self.cluster.load()
         if now.options.source == "pod":
@@ -168,9 +175,6 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
         return load
 
     def _published(self, now: Experiment) -> "AbstractAsyncContextManager[tuple[tuple[str, int], Carried]]":
-        # late: 6 ms of the start of `rollout`
-        from lastcall.experiment.rollout.published import published
-
         assert isinstance(self.cluster, Running)  # no packet leaves virtual time
         return published(self.cluster, now.world, now.service, self.target.port)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from rich.table import Table
 
 from lastcall.endings.render import BREAK, Text, print_endings
 from lastcall.experiment.reasons.failures import group_alike
@@ -136,9 +137,6 @@ def tell_limits(console: "Console", results: Sequence[Result], thresholds: Thres
 
 
 def _tell_runs(console: "Console", results: Sequence[Result]) -> None:
-    # late: 4.6 ms of the start of `rollout`
-    from rich.table import Table
-
     found, advised = pool(results), " · with the advice applied" if results[0].advised else ""
     console.print()
     console.print(Text(f"{results[0].what} · {len(results)} runs{advised}", style="bold"))
@@ -161,9 +159,6 @@ def _tell_runs(console: "Console", results: Sequence[Result]) -> None:
 
 def tell_text(console: "Console", result: Result) -> None:  # noqa: C901, PLR0915 - it waits for the one JSON shape of all commands
     """One experiment for people."""
-    # late: 4.6 ms of the start of `rollout`
-    from rich.table import Table
-
     found = result.account
     console.print()
     console.print(Text(f"{headline(result)}{' · with the advice applied' if result.advised else ''}", style="bold"))

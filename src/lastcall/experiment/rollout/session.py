@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from lastcall.experiment.ready.there import LOOK_SECONDS
+from lastcall.experiment.ready.views import LOOK_SECONDS
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.target import never_heard, serving_container
 from lastcall.experiment.rollout.workspace import Experiment, Observed, Sending

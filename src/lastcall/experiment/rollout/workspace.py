@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from lastcall.endings.render import AboutCluster
 from lastcall.experiment.not_simulated import Note
-from lastcall.experiment.ready.there import OneWorkload
+from lastcall.experiment.ready.views import OneWorkload
 from lastcall.experiment.ready.waiting import Waiting
 from lastcall.experiment.rollout.disruption import Change, Disruption
 from lastcall.experiment.rollout.target import Target

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 from lastcall.endings import Ending, build_endings, pod_facts, wait_of
 from lastcall.errors import LastcallError, WorldError
 from lastcall.experiment import embedded
+from lastcall.experiment.lookups import delete_if_exists
 from lastcall.experiment.reasons.object_events import webhooks_of, what_refuses_the_delete
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.experiment.reasons.webhooks import fixes_of_webhook, lines_of_refusal
 from lastcall.experiment.rollout.old_pods import is_of_a_request
 from lastcall.experiment.run.workspace import Run, RunWorkspace, longest_grace
-from lastcall.experiment.there import delete_if_there
 from lastcall.kube.api import (
     PODS,
     Object,
@@ -111,7 +111,7 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
     async def _delete(self, resource: Resource, obj: Object, what: str, grace: int | None, policy: str | None) -> str:
         """Return why it was not deleted; "" where it was, or is gone."""
         try:
-            await delete_if_there(self.client, resource, obj, grace=grace, policy=policy)
+            await delete_if_exists(self.client, resource, obj, grace=grace, policy=policy)
         except StatusError as error:
             refused = f"{what}: the API server refuses the DELETE: {error.message}"
             webhooks = await webhooks_of(self.client, [{"message": error.message}])

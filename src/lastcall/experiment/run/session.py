@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lastcall.endings import Ending, pod_facts
 from lastcall.endings.render import TICK_SECONDS
 from lastcall.errors import LastcallError, WorldError
-from lastcall.experiment.ready.there import Followed
+from lastcall.experiment.ready.views import Followed
 from lastcall.experiment.ready.waiting import Waiting
 from lastcall.experiment.reasons.owner_watch import FollowedOwner, OwnerFollower
 from lastcall.experiment.reasons.pod_watch import FollowedPod, PodFollower

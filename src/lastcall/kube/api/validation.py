@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lastcall.kube.api.field import FieldError, each
 from lastcall.kube.api.meta import Object
-from lastcall.kube.api.names import Check, is_dns1123_label, is_path_segment_name
+from lastcall.kube.api.names import is_dns1123_label, is_path_segment_name
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.validators import (
     access,
@@ -32,86 +32,6 @@ from lastcall.kube.api.validators.jobs import specs as job_specs
 from lastcall.kube.api.validators.jobs import status as job_status
 from lastcall.kube.api.validators.kind_rules import KindRules, no_change
 from lastcall.kube.api.validators.storage import kinds as storage
-
-# Most clusters have neither quotas nor limit ranges: their rules are imported with the first.
-
-
-def _resource_quota(obj: Object) -> list[FieldError]:
-    # late: 4.0 ms of `demo`
-    from lastcall.kube.api.validators import limits
-
-    return limits.validate_resource_quota(obj)
-
-
-def _resource_quota_update(new: Object, old: Object) -> list[FieldError]:
-    # late: 4.0 ms of `demo`
-    from lastcall.kube.api.validators import limits
-
-    return limits.update_resource_quota(new, old)
-
-
-def _resource_quota_status(new: Object, old: Object) -> list[FieldError]:
-    # late: 4.0 ms of `demo`
-    from lastcall.kube.api.validators import limits
-
-    return limits.update_resource_quota_status(new, old)
-
-
-def _limit_range(obj: Object) -> list[FieldError]:
-    # late: 4.0 ms of `demo`
-    from lastcall.kube.api.validators import limits
-
-    return limits.validate_limit_range(obj)
-
-
-def _autoscaler(obj: Object) -> list[FieldError]:
-    # late: with the first, as above
-    from lastcall.kube.api.validators import autoscaling
-
-    return autoscaling.validate_horizontal_pod_autoscaler(obj)
-
-
-def _api_service(obj: Object) -> list[FieldError]:
-    # late: with the first, as above
-    from lastcall.kube.api.validators import apiservices
-
-    return apiservices.validate_api_service(obj)
-
-
-def _api_service_name(obj: Object) -> Check:
-    # late: most clusters have none
-    from lastcall.kube.api.validators import apiservices
-
-    return apiservices.check_name(obj)
-
-
-def _api_service_status(new: Object, old: Object) -> list[FieldError]:
-    # late: most clusters have none
-    from lastcall.kube.api.validators import apiservices
-
-    return apiservices.validate_api_service_status(new)
-
-
-def _definition(obj: Object) -> list[FieldError]:
-    # late: most clusters have none
-    from lastcall.kube.api.validators.definitions import spec
-
-    return spec.validate_definition(obj)
-
-
-def _definition_update(new: Object, old: Object) -> list[FieldError]:
-    # late: most clusters have none
-    from lastcall.kube.api.validators.definitions import spec
-
-    return spec.validate_definition_update(new, old)
-
-
-def _definition_status(new: Object, old: Object) -> list[FieldError]:
-    # late: most clusters have none
-    from lastcall.kube.api.validators.definitions import spec
-
-    return spec.validate_definition_status(new)
-
 
 RULES: dict[tuple[str, str], KindRules] = {
     ("", "pods"): KindRules(
@@ -181,19 +101,12 @@ RULES: dict[tuple[str, str], KindRules] = {
         subresources=(("status", status.replication_controller_status),),
     ),
     ("", "podtemplates"): KindRules(obj=workloads.validate_pod_template),
-    ("", "limitranges"): KindRules(obj=_limit_range),
-    ("", "resourcequotas"): KindRules(
-        obj=_resource_quota, then=_resource_quota_update, subresources=(("status", _resource_quota_status),)
-    ),
     ("batch", "jobs"): KindRules(
         obj=job_specs.validate_job, then=job_specs.update_job, subresources=(("status", job_status.update_job_status),)
     ),
     ("batch", "cronjobs"): KindRules(obj=job_specs.validate_cron_job),
     ("policy", "poddisruptionbudgets"): KindRules(
         obj=policy.validate_pod_disruption_budget, subresources=(("status", policy.update_budget_status),)
-    ),
-    ("autoscaling", "horizontalpodautoscalers"): KindRules(
-        obj=_autoscaler, subresources=(("status", status.autoscaler_status),)
     ),
     ("scheduling.k8s.io", "priorityclasses"): KindRules(
         create=policy.validate_priority_class, update=policy.update_priority_class
@@ -217,12 +130,6 @@ RULES: dict[tuple[str, str], KindRules] = {
         change=storage.change_claim,
         subresources=(("status", storage.update_claim_status),),
     ),
-    ("apiextensions.k8s.io", "customresourcedefinitions"): KindRules(
-        create=_definition, update=_definition_update, subresources=(("status", _definition_status),)
-    ),
-    ("apiregistration.k8s.io", "apiservices"): KindRules(
-        name_of=_api_service_name, obj=_api_service, subresources=(("status", _api_service_status),)
-    ),
     ("rbac.authorization.k8s.io", "roles"): KindRules(is_path_segment_name, access.validate_role),
     ("rbac.authorization.k8s.io", "clusterroles"): KindRules(is_path_segment_name, access.validate_cluster_role),
     ("rbac.authorization.k8s.io", "rolebindings"): KindRules(
@@ -236,6 +143,10 @@ RULES: dict[tuple[str, str], KindRules] = {
 
 LATE = frozenset(
     {
+        *(("", plural) for plural in ("limitranges", "resourcequotas")),
+        ("autoscaling", "horizontalpodautoscalers"),
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+        ("apiregistration.k8s.io", "apiservices"),
         *(
             ("admissionregistration.k8s.io", plural)
             for plural in (
@@ -258,7 +169,7 @@ LATE = frozenset(
         *(("flowcontrol.apiserver.k8s.io", plural) for plural in ("flowschemas", "prioritylevelconfigurations")),
     }
 )  # fmt: skip
-"""Kinds whose rules are in `validators/cluster/` and imported with their first object."""
+"""Kinds whose rules are imported with their first object, by `validators/rare.py`."""
 
 _METADATA_ONLY = KindRules()
 
@@ -274,7 +185,7 @@ def _rules(group: str, plural: str) -> KindRules:
     found = RULES.get(key)
     if found is None and key in LATE:
         # late: most clusters have none of these kinds
-        from lastcall.kube.api.validators.cluster.rules import rules_of
+        from lastcall.kube.api.validators.rare import rules_of
 
         found = rules_of(*key)
     return _METADATA_ONLY if found is None else found

@@ -9,7 +9,6 @@ from .audit.policy import PolicyError as PolicyError
 from .audit.policy import parse_policy as parse_policy
 from .auth.pki import new_key_pem as new_key_pem
 from .auth.tls import server_context as server_context
-from .auth.tls import with_certificate as with_certificate
 from .auth.tokens import TokenIssuer as TokenIssuer
 from .server import APIServer as APIServer
 from .server import APIServerConfig as APIServerConfig

@@ -23,6 +23,7 @@ from lastcall.kube.api.errors import StatusError, conflict
 from lastcall.kube.api.meta import AnyObject, Object, copy_object, with_own_metadata
 from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS
 from lastcall.kube.api.text.times import later, parse_rfc3339
+from lastcall.records.rules import BEFORE_DELETE, DELETE, DELETE_NAMESPACE, MARK_AS_DELETING, Rule
 from lastcall.world.clock import rfc3339
 
 if TYPE_CHECKING:
@@ -85,13 +86,7 @@ class Decision(NamedTuple):
 
     action: Action
     object: Object | None
-    rule: str
-
-
-RULE_DELETE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:Delete"
-RULE_BEFORE_DELETE = "staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go:BeforeDelete"
-RULE_MARK_AS_DELETING = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:markAsDeleting"
-RULE_NAMESPACE = "pkg/registry/core/namespace/storage/storage.go:Delete"
+    rule: Rule
 
 
 def check_graceful_delete_pod(pod: Pod, asked: int | None) -> int:
@@ -166,20 +161,20 @@ def decide_delete(rules: DeleteRules, obj: Object, options: DeleteOptions, now: 
     """
     before = before_delete(rules, obj, options, now)
     if before.pending:
-        return Decision("pending", None, RULE_BEFORE_DELETE)
+        return Decision("pending", None, BEFORE_DELETE)
     had = finalizers_of(obj)
     finalizers = deletion_finalizers(rules.default_policy, had, options)
     if not (before.graceful or had or finalizers != had):
-        return Decision("remove", None, RULE_DELETE)
+        return Decision("remove", None, DELETE)
     marked = before.object if before.graceful else with_own_metadata(before.object)  # which is a copy already
     _set_finalizers(marked["metadata"], finalizers)
     if before.graceful:
         stays = bool(finalizers) or marked["metadata"]["deletionGracePeriodSeconds"] > 0
-        return Decision("mark" if stays else "mark and remove", marked, RULE_BEFORE_DELETE)
+        return Decision("mark" if stays else "mark and remove", marked, BEFORE_DELETE)
     if finalizers:
         mark_as_deleting(marked, now)
-        return Decision("mark", None if marked == obj else marked, RULE_MARK_AS_DELETING)
-    return Decision("mark and remove", marked, RULE_DELETE)
+        return Decision("mark", None if marked == obj else marked, MARK_AS_DELETING)
+    return Decision("mark and remove", marked, DELETE)
 
 
 def mark_as_deleting(obj: Object, now: datetime) -> None:
@@ -257,9 +252,9 @@ def decide_namespace_delete(namespace: Namespace, options: DeleteOptions, now: d
         marked["metadata"]["deletionTimestamp"] = rfc3339(now)
         marked.setdefault("status", {})["phase"] = "Terminating"
         _set_finalizers(marked["metadata"], _namespace_finalizers(finalizers_of(namespace), options))
-        return Decision("mark", cast(Object, marked), RULE_NAMESPACE)
+        return Decision("mark", cast(Object, marked), DELETE_NAMESPACE)
     if namespace.get("spec", {}).get("finalizers"):
-        return Decision("pending", None, RULE_NAMESPACE)
+        return Decision("pending", None, DELETE_NAMESPACE)
     return decide_delete(DeleteRules("Namespace"), cast(Object, namespace), options, now)
 
 

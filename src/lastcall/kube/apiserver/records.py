@@ -22,7 +22,7 @@ from lastcall.kube.api.resources import (
 from lastcall.kube.apiserver.audit.request import current_facts
 from lastcall.kube.apiserver.auth.authentication import NODES_GROUP
 from lastcall.kube.apiserver.wire.context import RequestContext
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 
 if TYPE_CHECKING:
@@ -41,13 +41,6 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.controllers import DeletionDecided
     from lastcall.records.definitions.parts import GroundsOfDecision, Owner, SpecChange
     from lastcall.records.record import Facts, Kind
-
-RULE_EPHEMERAL = "pkg/registry/core/pod/strategy.go:podEphemeralContainersStrategy"
-RULE_CREATE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:Create"
-RULE_ASSIGN = "pkg/registry/core/pod/storage/storage.go:assignPod"
-RULE_STATUS = "pkg/registry/core/pod/strategy.go:podStatusStrategy.PrepareForUpdate"
-RULE_HELD = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:markAsDeleting"
-RULE_REMOVE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go:Delete"
 
 
 OWNERS = frozenset(
@@ -76,7 +69,7 @@ class WriteRecords:
             }
             if owner := _controller(pod):
                 facts["owner"] = owner
-            self._write(kinds.POD_CREATED, pod, RULE_CREATE, facts)
+            self._write(kinds.POD_CREATED, pod, rules.CREATE, facts)
 
     def updated(self, context: RequestContext, resource: Resource, pod: Object, old: Object, subresource: str) -> None:
         if resource.kind in OWNERS:
@@ -98,7 +91,7 @@ class WriteRecords:
                 **status_problems(status),
                 "resourceVersion": resource_version_of(pod),
             }
-            self._write(kinds.POD_STATUS_WRITTEN, pod, RULE_STATUS, written)
+            self._write(kinds.POD_STATUS_WRITTEN, pod, rules.UPDATE_POD_STATUS, written)
         elif subresource == "ephemeralcontainers":
             known = [each["name"] for each in old["spec"].get("ephemeralContainers") or []]
             added = [each for each in pod["spec"].get("ephemeralContainers") or [] if each["name"] not in known]
@@ -109,15 +102,15 @@ class WriteRecords:
                 "user": context.user.name,
                 "resourceVersion": resource_version_of(pod),
             }
-            self._write(kinds.EPHEMERAL_CONTAINERS_ADDED, pod, RULE_EPHEMERAL, facts)
+            self._write(kinds.EPHEMERAL_CONTAINERS_ADDED, pod, rules.UPDATE_EPHEMERAL_CONTAINERS, facts)
         elif subresource == "binding":
             bound: PodBound = {
                 "node": pod.get("spec", {}).get("nodeName", ""),
                 "resourceVersion": resource_version_of(pod),
             }
-            self._write(kinds.POD_BOUND, pod, RULE_ASSIGN, bound)
+            self._write(kinds.POD_BOUND, pod, rules.ASSIGN_POD, bound)
 
-    def marked(self, context: RequestContext, resource: Resource, pod: Object, old: Object, rule: str) -> None:
+    def marked(self, context: RequestContext, resource: Resource, pod: Object, old: Object, rule: rules.Rule) -> None:
         """The first write of a DELETE: the graceful delete is acknowledged, or its grace period became shorter."""
         if resource.kind in OWNERS or resource is NAMESPACES:
             if old["metadata"].get("deletionTimestamp") is None:
@@ -152,9 +145,11 @@ class WriteRecords:
                 "user": context.user.name,
                 "resourceVersion": resource_version_of(pod),
             }
-            self._write(kinds.HELD_BY_FINALIZERS, pod, RULE_HELD, held)
+            self._write(kinds.HELD_BY_FINALIZERS, pod, rules.MARK_AS_DELETING, held)
 
-    def evicted(self, context: RequestContext, pod: Object, rule: str, why: str, budget: "GroundsOfDecision") -> None:
+    def evicted(
+        self, context: RequestContext, pod: Object, rule: rules.Rule, why: str, budget: "GroundsOfDecision"
+    ) -> None:
         """An eviction is granted; its DELETE comes next. `why` says what the budget said."""
         by = context.user.name
         if client := context.user_agent.partition("/")[0]:
@@ -172,18 +167,18 @@ class WriteRecords:
     def removed(self, context: RequestContext, resource: Resource, pod: Object) -> None:
         if resource is PODS:
             facts: ObjectRemoved = {"user": context.user.name, "resourceVersion": resource_version_of(pod)}
-            self._write(kinds.OBJECT_REMOVED, pod, RULE_REMOVE, facts)
+            self._write(kinds.OBJECT_REMOVED, pod, rules.DELETE, facts)
         elif resource.kind in OWNERS and not pod["metadata"].get("deletionTimestamp"):
-            self._owner_deleted(context, resource, pod, RULE_REMOVE)
+            self._owner_deleted(context, resource, pod, rules.DELETE)
 
     def _owner_written(self, context: RequestContext, resource: Resource, obj: Object, change: "SpecChange") -> None:
         facts: OwnerWritten = {**_about(context, resource, obj), **change}
         self._recorder.record(kinds.OWNER_WRITTEN, facts=facts)
 
-    def _owner_deleted(self, context: RequestContext, resource: Resource, obj: Object, rule: str) -> None:
+    def _owner_deleted(self, context: RequestContext, resource: Resource, obj: Object, rule: rules.Rule) -> None:
         self._recorder.record(kinds.OWNER_DELETED, rule=rule, facts=_about(context, resource, obj))
 
-    def _write(self, kind: "Kind[Facts]", pod: Object, rule: str, facts: "Facts") -> None:
+    def _write(self, kind: "Kind[Facts]", pod: Object, rule: rules.Rule, facts: "Facts") -> None:
         self._recorder.record(kind, pod_uid=uid_of(pod), rule=rule, facts=facts)
 
 

@@ -27,6 +27,7 @@ from .errors import DirectoryError as DirectoryError
 from .errors import NewerVersion as NewerVersion
 from .errors import NotRunning as NotRunning
 from .errors import PortTaken as PortTaken
+from .etcd import check_etcd as check_etcd
 from .health.restarts import died_of as died_of
 from .health.restarts import way_out as way_out
 from .layout import MOST_NODES as MOST_NODES

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lastcall.kube.cri.api import ContainerEventType, ContainerState
 from lastcall.kube.cri.simulated_objects import Container
 from lastcall.kube.cri.simulated_reports import Reports
+from lastcall.records import rules
 from lastcall.records.kinds import OUTPUT, PROCESS_EXITED, PROCESS_SIGNAL_STATE, SIGNAL_SENT
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.runtime import Output as PrintedLine
     from lastcall.records.definitions.runtime import ProcessExited, ProcessSignalState, SignalSent
 
-RULE_STOP = "containerd internal/cri/server/container_stop.go:stopContainer"
 SIGKILL_EXIT = 137
 SIGTERM_EXIT = 143
 _DISPOSITION: "Mapping[str, Disposition]" = {"exit": "handled", "ignore": "handled", "default": "default"}
@@ -62,9 +62,9 @@ class Lives:
             "ignored": [],
             "blocked": [],
         }
-        self._reports.record(PROCESS_SIGNAL_STATE, uid, container.name, state, rule=RULE_STOP)
+        self._reports.record(PROCESS_SIGNAL_STATE, uid, container.name, state, rule=rules.STOP_CONTAINER)
         sent: SignalSent = {"signal": name, "pid": container.pid, "why": "StopContainer"}
-        self._reports.record(SIGNAL_SENT, uid, container.name, sent, rule=RULE_STOP)
+        self._reports.record(SIGNAL_SENT, uid, container.name, sent, rule=rules.STOP_CONTAINER)
         container.term_at = monotonic(self._world.clock)
         if program.on_term != "default":
             self.print_output(container, program.term_output)
@@ -75,7 +75,7 @@ class Lives:
 
     async def sigkill(self, container: Container, why: str) -> None:
         sent: SignalSent = {"signal": "SIGKILL", "pid": container.pid, "why": why}
-        self._reports.record(SIGNAL_SENT, container.sandbox.pod_uid, container.name, sent, rule=RULE_STOP)
+        self._reports.record(SIGNAL_SENT, container.sandbox.pod_uid, container.name, sent, rule=rules.STOP_CONTAINER)
         try:
             await self._world.clock.sleep(self._signal_seconds)
         finally:  # it is sent, also when the caller goes away meanwhile

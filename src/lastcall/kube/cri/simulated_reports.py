@@ -3,7 +3,7 @@
 # check: predicts because what it records happened in no kernel
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from lastcall.kube.cri.api import ContainerEventResponse, ContainerEventType
 from lastcall.kube.cri.simulated_objects import EventStream, Sandbox
@@ -12,6 +12,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.records.record import Facts, Kind
+    from lastcall.records.rules import Rule
 
 
 class Reports:
@@ -26,7 +27,7 @@ class Reports:
         container: str = "",
         facts: "Facts | None" = None,
         *,
-        rule: str = "",
+        rule: "Rule | Literal['']" = "",
     ) -> None:
         self._recorder.record(kind, pod_uid=pod_uid, container=container, rule=rule, facts=facts, evidence="predicted")
 

@@ -37,7 +37,7 @@ from lastcall.kube.node.runtime.pleg import PodLifecycleEvent, PodLifecycleEvent
 from lastcall.kube.node.shutdown.decide import NOT_READY
 from lastcall.kube.node.shutdown.manager import NodeShutdown
 from lastcall.kube.node.workers.transitions import State, UpdatePodOptions, UpdateType
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.world import crash_guard
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.controllers import DeletionDecided
     from lastcall.records.definitions.kubelet_start import PodAdmitted, PodRejected
 
-RULES = "pkg/kubelet/kubelet.go"
 RUNTIME_RETRY_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
@@ -184,7 +183,7 @@ class Kubelet:
                 "owner": self._given.config.node_name,
                 "observedResourceVersion": "",
             }
-            rule = "pkg/kubelet/config/file.go:listConfig"
+            rule = rules.LIST_CONFIG
             self._given.recorder.record(kinds.DELETION_DECIDED, pod_uid=uid_of(pod), rule=rule, facts=facts)
         self.handle_updates(updates)
 
@@ -240,7 +239,7 @@ class Kubelet:
 
     def _admitted(self, pod: Pod) -> None:
         facts: PodAdmitted = {"observedResourceVersion": resource_version_of(pod)}
-        rule = f"{RULES}:HandlePodAdditions"
+        rule = rules.HANDLE_POD_ADDITIONS
         self._given.recorder.record(kinds.POD_ADMITTED, pod_uid=uid_of(pod), rule=rule, facts=facts)
         self._reports.resizes.admitted(pod)
         if not is_terminating(pod):
@@ -367,8 +366,7 @@ class Kubelet:
         self._common.events.event(pod, "Warning", rejection.reason, rejection.message)
         message = f"Pod was rejected: {rejection.message}"
         facts: PodRejected = {"reason": rejection.reason, "message": message}
-        rule = f"{RULES}:rejectPod"
-        self._given.recorder.record(kinds.POD_REJECTED, pod_uid=uid_of(pod), rule=rule, facts=facts)
+        self._given.recorder.record(kinds.POD_REJECTED, pod_uid=uid_of(pod), rule=rules.REJECT_POD, facts=facts)
         self._reports.statuses.set_pod_status(pod, {"phase": "Failed", "reason": rejection.reason, "message": message})
 
     # -- what the parts need from one another

@@ -13,6 +13,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
+import dns.flags
+import dns.rcode
+
 from lastcall.kube.api.meta import AnyObject, name_of, namespace_of
 from lastcall.kube.api.resources import ENDPOINTSLICES, SERVICES
 from lastcall.kube.client.api import Client
@@ -163,10 +166,6 @@ class DNSServer:
             return response.to_wire()
 
     async def _fill(self, response: dns.message.Message, name: str, kind: str) -> None:
-        # late: 3.6 ms of a node's start
-        import dns.flags
-        import dns.rcode
-
         await self._know()
         address = _reversed_address(name)
         if address and (names := self.zone.look_up_address(address)):
@@ -190,9 +189,6 @@ class DNSServer:
             self._add(response.authority, (self._soa(),))
 
     async def _ask_upstream(self, response: dns.message.Message, asked: str, name: str, kind: str) -> None:
-        # late: 2.7 ms of a node's start
-        import dns.rcode
-
         if self._upstream is None or kind not in ("A", "AAAA"):
             if name == asked:
                 response.set_rcode(dns.rcode.SERVFAIL if self._upstream is None else dns.rcode.NOTIMP)

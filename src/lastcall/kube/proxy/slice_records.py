@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import resource_version_of
 from lastcall.kube.proxy.services import ServiceKey
+from lastcall.records import rules
 from lastcall.records.kinds import ENDPOINT_CHANGE_SEEN, ENDPOINT_RULES_WRITTEN
 from lastcall.records.record import Recorder
 from lastcall.world.clock import monotonic
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.kube_proxy import EndpointChangeSeen, EndpointRulesWritten
     from lastcall.records.definitions.parts import EndpointConditions
 
-RULE_SEEN = "pkg/proxy/nftables/proxier.go:OnEndpointSliceUpdate"
-RULE_WRITTEN = "pkg/proxy/topology.go:CategorizeEndpoints"
 
 _Conditions = tuple[bool, bool, bool]
 
@@ -87,7 +86,9 @@ class SliceRecords:
             **change,
             "observedResourceVersion": version,
         }
-        record_id = self._recorder.record(ENDPOINT_CHANGE_SEEN, pod_uid=uid, rule=RULE_SEEN, facts=facts)
+        record_id = self._recorder.record(
+            ENDPOINT_CHANGE_SEEN, pod_uid=uid, rule=rules.ON_ENDPOINT_SLICE_UPDATE, facts=facts
+        )
         return SeenChange(record_id, uid, address, conditions, monotonic(self._world.clock))
 
     def written(
@@ -109,7 +110,7 @@ class SliceRecords:
             self._recorder.record(
                 ENDPOINT_RULES_WRITTEN,
                 pod_uid=change.pod_uid,
-                rule=RULE_WRITTEN,
+                rule=rules.CATEGORIZE_ENDPOINTS,
                 facts=facts,
                 cause_id=change.record_id,
             )

@@ -30,6 +30,7 @@ from lastcall.kube.scheduler.queue import QueuedPod, SchedulingQueue
 from lastcall.kube.scheduler.ranking import Rankings
 from lastcall.kube.scheduler.victims import Victims
 from lastcall.kube.scheduler.volume_binder import NotBound, VolumeBinder
+from lastcall.records import rules
 from lastcall.records.kinds import POD_SCHEDULED
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEDULER_NAME", "Scheduler", "run_scheduler"]
 
-RULE_BIND = "pkg/scheduler/schedule_one.go:bind"
 
 MAX_REMEMBERED_FAILURES = 1024
 
@@ -187,7 +187,7 @@ class Scheduler:
         self._counts.scheduled(entry, began)
         self._queue.delete(pod.uid)
         facts: PodScheduled = {"node": node}
-        self._recorder.record(POD_SCHEDULED, pod_uid=pod.uid, rule=RULE_BIND, facts=facts)
+        self._recorder.record(POD_SCHEDULED, pod_uid=pod.uid, rule=rules.BIND, facts=facts)
         message = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
         self._events.event(pod.pod, "Normal", "Scheduled", message)
 

@@ -18,6 +18,7 @@ from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLo
 from lastcall.kube.client.events import EventRecorder
 from lastcall.kube.scheduler.pod_info import PodInfo
 from lastcall.kube.scheduler.preemption import PREEMPTION_BY_SCHEDULER, Preemption
+from lastcall.records import rules
 from lastcall.records.kinds import DELETION_DECIDED
 from lastcall.records.record import Recorder
 from lastcall.world.clock import now, rfc3339
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.controllers import DeletionDecided
 
 log = logging.getLogger(__name__)
-
-RULE_PREEMPT = "pkg/scheduler/framework/preemption/executor.go:PreemptPod"
 
 
 class Victims:
@@ -63,7 +62,7 @@ class Victims:
         try:
             await self._mark(pod, str(preemptor.pod["spec"].get("schedulerName") or "default-scheduler"))
             why = facts(preemptor, victim, preemption, rank)
-            self._recorder.record(DELETION_DECIDED, pod_uid=victim.uid, rule=RULE_PREEMPT, facts=why)
+            self._recorder.record(DELETION_DECIDED, pod_uid=victim.uid, rule=rules.PREEMPT_POD, facts=why)
             await self._client.delete(PODS, victim.name, victim.namespace, uid=victim.uid)
             victim.preempted = True
         except StatusError as error:

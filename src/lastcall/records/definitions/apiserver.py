@@ -2,6 +2,7 @@
 
 from typing import Annotated, NotRequired, TypedDict
 
+from lastcall.records import rules
 from lastcall.records.definitions.parts import (
     Audited,
     ContainerOfPod,
@@ -163,16 +164,18 @@ def owner_written(facts: OwnerWritten) -> Words:
     return Words(tell("$kind $name: $fields written by $user", fields=fields, **owner), STEP, "api")
 
 
+_MARKS = (rules.BEFORE_DELETE, rules.MARK_AS_DELETING, rules.DELETE)
+
 SENTENCES = sentences(
-    row(PodCreated, fixed("$namespace/$name created", STEP, "api")),
-    row(EphemeralContainersAdded, ephemeral_added),
-    row(PodBound, fixed("bound to $node", DETAIL, "api")),
-    row(DeleteAccepted, delete_accepted),
-    row(GraceShortened, grace_shortened),
-    row(PodStatusWritten, status_written),
-    row(HeldByFinalizers, held_by_finalizers),
-    row(ObjectRemoved, fixed("object removed from the store", STEP, "api")),
-    row(OwnerDeleted, owner_deleted),
+    row(PodCreated, fixed("$namespace/$name created", STEP, "api"), rules.CREATE),
+    row(EphemeralContainersAdded, ephemeral_added, rules.UPDATE_EPHEMERAL_CONTAINERS),
+    row(PodBound, fixed("bound to $node", DETAIL, "api"), rules.ASSIGN_POD),
+    row(DeleteAccepted, delete_accepted, *_MARKS),
+    row(GraceShortened, grace_shortened, *_MARKS),
+    row(PodStatusWritten, status_written, rules.UPDATE_POD_STATUS),
+    row(HeldByFinalizers, held_by_finalizers, rules.MARK_AS_DELETING),
+    row(ObjectRemoved, fixed("object removed from the store", STEP, "api"), rules.DELETE),
+    row(OwnerDeleted, owner_deleted, *_MARKS, rules.DELETE_NAMESPACE),
     row(OwnerWritten, owner_written),
 )
 """The words for each kind."""

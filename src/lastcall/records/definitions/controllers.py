@@ -2,6 +2,7 @@
 
 from typing import Annotated, TypedDict
 
+from lastcall.records import rules
 from lastcall.records.definitions.parts import (
     GroundsOfDecision,
     Observed,
@@ -69,13 +70,45 @@ class PodScheduled(TypedDict):
     node: str
 
 
+_DELETIONS = (
+    rules.PREEMPT_POD,
+    rules.CREATE_EVICTION,
+    rules.GET_PODS_TO_DELETE,
+    rules.PODS_SHOULD_BE_ON_NODE,
+    rules.UPDATE_STATEFUL_SET,
+    rules.MANAGE_JOB,
+    rules.DELETE_ACTIVE_PODS,
+    rules.DELETE_FINISHED_JOB,
+    rules.DELETE_JOB_OF_CRON_JOB,
+    rules.ATTEMPT_TO_DELETE_ITEM,
+    rules.DELETE_ALL_CONTENT,
+    rules.GC_TERMINATED,
+    rules.GC_TERMINATING,
+    rules.GC_ORPHANED,
+    rules.GC_UNSCHEDULED_TERMINATING,
+    rules.PROCESS_POD_ON_NODE,
+    rules.DELETE_POD_OF_TAINTED_DEVICE,
+    rules.LIST_CONFIG,
+    rules.EVICT_PODS_TO_FREE_REQUESTS,
+    rules.EVICT_UNDER_PRESSURE,
+    rules.LOCAL_STORAGE_EVICTION,
+    rules.KILL_PODS_AT_SHUTDOWN,
+)
+
 SENTENCES = sentences(
-    row(DeletionDecided, fixed("decides the end: $why", STEP, recall=("why",))),
+    row(DeletionDecided, fixed("decides the end: $why", STEP, recall=("why",)), *_DELETIONS),
     row(
         ClaimHeld,
         fixed("claim $claim was deleted and stays, held by finalizer $finalizer, because this Pod uses it", STEP),
+        rules.PROCESS_PVC,
     ),
-    row(ScaleDecided, scale_decided),
-    row(PodScheduled, fixed("scheduled to $node", STEP)),
+    row(
+        ScaleDecided,
+        scale_decided,
+        rules.RECONCILE_OLD_REPLICA_SETS,
+        rules.SCALE_DEPLOYMENT,
+        rules.RECONCILE_AUTOSCALER,
+    ),
+    row(PodScheduled, fixed("scheduled to $node", STEP), rules.BIND),
 )
 """The words for each kind."""

@@ -1,5 +1,6 @@
 """What the EndpointSlice controller has written."""
 
+from lastcall.records import rules
 from lastcall.records.definitions.parts import InSlice, Observed
 from lastcall.records.said import tell
 from lastcall.records.sentences import STEP, Words, conditions, row, sentences
@@ -35,7 +36,7 @@ def endpoint_changed(facts: EndpointChanged) -> Words:
 
 
 SENTENCES = sentences(
-    row(EndpointRemoved, endpoint_removed),
-    row(EndpointChanged, endpoint_changed),
+    row(EndpointRemoved, endpoint_removed, rules.SHOULD_POD_BE_IN_ENDPOINTS),
+    row(EndpointChanged, endpoint_changed, rules.POD_TO_ENDPOINT),
 )
 """The words for each kind."""

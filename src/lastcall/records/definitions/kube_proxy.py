@@ -2,6 +2,7 @@
 
 from typing import Annotated, NotRequired, TypedDict
 
+from lastcall.records import rules
 from lastcall.records.definitions.parts import EndpointConditions, Observed, Seconds
 from lastcall.records.said import tell
 from lastcall.records.sentences import DETAIL, STEP, Words, conditions, row, sentences
@@ -74,8 +75,8 @@ def rules_refused(facts: RulesRefused) -> Words:
 
 
 SENTENCES = sentences(
-    row(EndpointChangeSeen, endpoint_change_seen),
-    row(EndpointRulesWritten, endpoint_rules_written),
+    row(EndpointChangeSeen, endpoint_change_seen, rules.ON_ENDPOINT_SLICE_UPDATE),
+    row(EndpointRulesWritten, endpoint_rules_written, rules.CATEGORIZE_ENDPOINTS),
     row(RulesRefused, rules_refused),
 )
 """The words for each kind."""

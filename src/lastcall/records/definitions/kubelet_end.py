@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
+from lastcall.records import rules
 from lastcall.records.definitions.parts import Holder, Observed, ResourceVersion, Seconds, WholeSeconds
 from lastcall.records.hook_text import hook_failure
 from lastcall.records.recalled import recalled
@@ -224,20 +225,27 @@ class WorkerFinished(TypedDict):
 
 
 SENTENCES = sentences(
-    row(TerminationObserved, termination_observed),
-    row(GraceDecided, grace_decided),
-    row(Killing, killing),
-    row(PreStopSkipped, fixed("preStop not run: $why", STEP, "bad", recall=("why",))),
-    row(PreStopStarted, pre_stop_started),
-    row(PreStopFinished, pre_stop_finished),
-    row(ListenerClosedInHook, listener_closed_in_hook),
-    row(StopRequested, stop_requested),
-    row(StopFinished, stop_finished),
-    row(SandboxStopped, sandbox_stopped),
-    row(VolumeBusy, volume_busy),
-    row(VolumesUnmounted, volumes_unmounted),
-    row(StatusSent, fixed("sent the status: phase $phase", DETAIL)),
-    row(FinalDeleteSent, fixed("final DELETE: grace 0, this uid only")),
-    row(WorkerFinished, fixed("the Pod's worker is done", DETAIL)),
+    row(
+        TerminationObserved, termination_observed, rules.UPDATE_POD, rules.COMPLETE_SYNC, rules.REMOVE_TERMINATED_WORKER
+    ),
+    row(GraceDecided, grace_decided, rules.CALCULATE_EFFECTIVE_GRACE_PERIOD),
+    row(Killing, killing, rules.KILL_CONTAINER),
+    row(PreStopSkipped, fixed("preStop not run: $why", STEP, "bad", recall=("why",)), rules.KILL_CONTAINER),
+    row(PreStopStarted, pre_stop_started, rules.EXECUTE_PRE_STOP_HOOK),
+    row(PreStopFinished, pre_stop_finished, rules.EXECUTE_PRE_STOP_HOOK, rules.RUN_HANDLER),
+    row(ListenerClosedInHook, listener_closed_in_hook, rules.EXECUTE_PRE_STOP_HOOK),
+    row(StopRequested, stop_requested, rules.KILL_CONTAINER),
+    row(StopFinished, stop_finished, rules.KILL_CONTAINER),
+    row(SandboxStopped, sandbox_stopped, rules.KILL_POD_WITH_SYNC_RESULT),
+    row(VolumeBusy, volume_busy, rules.WAIT_FOR_UNMOUNT),
+    row(VolumesUnmounted, volumes_unmounted, rules.WAIT_FOR_UNMOUNT),
+    row(StatusSent, fixed("sent the status: phase $phase", DETAIL), rules.SYNC_POD_STATUS),
+    row(FinalDeleteSent, fixed("final DELETE: grace 0, this uid only"), rules.CAN_BE_DELETED),
+    row(
+        WorkerFinished,
+        fixed("the Pod's worker is done", DETAIL),
+        rules.COMPLETE_TERMINATED,
+        rules.COMPLETE_TERMINATING_RUNTIME_POD,
+    ),
 )
 """The words for each kind."""

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+from lastcall.records import rules
 from lastcall.records.definitions.parts import Limits, Observed, OpenPort, Outcome, ResourceVersion, Seconds
 from lastcall.records.hook_text import hook_failure
 from lastcall.records.said import tell
@@ -214,22 +215,24 @@ class PodRunning(TypedDict):
 
 
 SENTENCES = sentences(
-    row(PodAdmitted, fixed("admitted", DETAIL)),
-    row(PodRejected, fixed("rejected: $reason: $message", STEP, "bad")),
-    row(MirrorPodCreated, fixed("mirror Pod $name made in the API", DETAIL)),
-    row(VolumeFailed, fixed("volume $volume cannot be mounted: $error", STEP, "bad")),
-    row(VolumesMounted, fixed("volumes mounted", DETAIL)),
-    row(SandboxCreated, fixed("sandbox created", DETAIL)),
-    row(ImageSubstituted, image_substituted),
-    row(ContainerResized, container_resized),
-    row(AllContainersRestarting, fixed("exit $exitCode restarts all containers of the Pod", STEP, "bad")),
-    row(ContainerCreated, fixed("container created from $image", DETAIL)),
-    row(ContainerStarted, fixed("container started", STEP)),
-    row(ContainerStartFailed, container_start_failed),
-    row(PostStartStarted, post_start_started),
-    row(PostStartFinished, post_start_finished),
-    row(ProbeChanged, probe_changed),
-    row(ProbeFailing, probe_failing),
-    row(PodRunning, fixed("phase Running", STEP)),
+    row(PodAdmitted, fixed("admitted", DETAIL), rules.HANDLE_POD_ADDITIONS),
+    row(PodRejected, fixed("rejected: $reason: $message", STEP, "bad"), rules.REJECT_POD),
+    row(MirrorPodCreated, fixed("mirror Pod $name made in the API", DETAIL), rules.CREATE_MIRROR_POD),
+    row(VolumeFailed, fixed("volume $volume cannot be mounted: $error", STEP, "bad"), rules.WAIT_FOR_ATTACH_AND_MOUNT),
+    row(VolumesMounted, fixed("volumes mounted", DETAIL), rules.WAIT_FOR_ATTACH_AND_MOUNT),
+    row(SandboxCreated, fixed("sandbox created", DETAIL), rules.SYNC_POD),
+    row(ImageSubstituted, image_substituted, rules.START_CONTAINER),
+    row(ContainerResized, container_resized, rules.DO_POD_RESIZE_ACTION),
+    row(
+        AllContainersRestarting, fixed("exit $exitCode restarts all containers of the Pod", STEP, "bad"), rules.SYNC_POD
+    ),
+    row(ContainerCreated, fixed("container created from $image", DETAIL), rules.START_CONTAINER),
+    row(ContainerStarted, fixed("container started", STEP), rules.START_CONTAINER),
+    row(ContainerStartFailed, container_start_failed, rules.START_CONTAINER),
+    row(PostStartStarted, post_start_started, rules.START_CONTAINER),
+    row(PostStartFinished, post_start_finished, rules.START_CONTAINER),
+    row(ProbeChanged, probe_changed, rules.DO_PROBE),
+    row(ProbeFailing, probe_failing, rules.DO_PROBE),
+    row(PodRunning, fixed("phase Running", STEP), rules.SYNC_POD_STATUS),
 )
 """The words for each kind."""

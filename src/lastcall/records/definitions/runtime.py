@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
+from lastcall.records import rules
 from lastcall.records.definitions.parts import Bytes, Disposition, Ids, NotExecuted, PodListener, Seconds
 from lastcall.records.said import joined, str_of, tell
 from lastcall.records.sentences import DETAIL, NOISE, STEP, Style, Words, fixed, row, sentences, took
@@ -220,15 +221,15 @@ def network_detached(facts: NetworkDetached) -> Words:
 SENTENCES = sentences(
     row(ProcessStarted, fixed("process started: pid $pid, $exe", DETAIL)),
     row(PrivilegeCallAnswered, fixed("$call to id $id answered with success, not done (one user id)", STEP)),
-    row(ProcessSignalState, signal_state),
+    row(ProcessSignalState, signal_state, rules.STOP_CONTAINER),
     row(OutOfMemory, fixed("the machine ran out of memory meanwhile: probably killed for that", STEP, "bad")),
-    row(SignalSent, signal_sent),
-    row(ProcessExited, process_exited),
+    row(SignalSent, signal_sent, rules.STOP_CONTAINER, rules.CLEANUP_AFTER_DEAD_SHIM),
+    row(ProcessExited, process_exited, rules.CLEANUP_AFTER_DEAD_SHIM),
     row(ExecStarted, fixed("exec: pid $pid", NOISE)),
-    row(ExecExited, fixed("exec: exit $exitCode", NOISE)),
+    row(ExecExited, fixed("exec: exit $exitCode", NOISE), rules.CLEANUP_AFTER_DEAD_SHIM),
     row(Output, output),
-    row(NetworkAttached, fixed("network $ip set up", DETAIL)),
+    row(NetworkAttached, fixed("network $ip set up", DETAIL), rules.RUN_POD_SANDBOX),
     row(NetworkPoliciesApplied, network_policies_applied),
-    row(NetworkDetached, network_detached),
+    row(NetworkDetached, network_detached, rules.STOP_POD_SANDBOX),
 )
 """The words for each kind."""

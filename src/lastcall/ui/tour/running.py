@@ -29,9 +29,10 @@ from lastcall.kube.api import (
     uid_of,
 )
 from lastcall.kube.client import Client, ConnectionLost
-from lastcall.ui.tour.claims import Answer, Seen, checked, is_over
+from lastcall.ui.tour.claims import checked, is_over
 from lastcall.ui.tour.experiments import LABEL, Act, Experiment, Until
 from lastcall.ui.tour.goals import check_goal
+from lastcall.ui.tour.seen import Answer, Seen
 from lastcall.world.clock import monotonic, now
 from lastcall.world.tasks import whole
 from lastcall.world.world import World

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.trace.session import Asked, _run, scope_of
 from lastcall.contexts.connection import Chosen
 from lastcall.contexts.options import ContextOptions
 from lastcall.errors import UserError, WorldError
 from lastcall.kube.client.access.config import ClientConfig
+from lastcall.world.interrupts import Interrupts
 
 pytestmark = pytest.mark.loopback
 VERSION = b'{"major":"1","minor":"36","gitVersion":"v1.36.2"}'

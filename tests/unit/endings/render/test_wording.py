@@ -4,10 +4,11 @@ from dataclasses import replace
 
 from lastcall.endings.render.lines import live_body, live_head
 from lastcall.records import kinds
-from lastcall.records.explain import RULES, explain
+from lastcall.records.explain import explain
 from lastcall.records.hook_text import hook_failure
 from lastcall.records.memory import MemoryRecorder
 from lastcall.records.record import Record
+from lastcall.records.rules import SAYS
 from lastcall.records.signal_names import signal_name
 from lastcall.records.text import printable
 from lastcall.records.words import words_for
@@ -48,7 +49,7 @@ def test_signals_have_names_whatever_form_they_come_in():
 
 
 def test_a_rule_is_explained_whatever_its_path_begins_with():
-    assert explain("pkg/kubelet/pod_workers.go:UpdatePod") == RULES["pod_workers.go:UpdatePod"]
+    assert explain("pkg/kubelet/pod_workers.go:UpdatePod") == SAYS["pod_workers.go:UpdatePod"]
     assert explain("containerd internal/cri/server/container_stop.go:stopContainer")
     assert explain("unknown.go:Nothing") == ""
     assert explain("") == ""

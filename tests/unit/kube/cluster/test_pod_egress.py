@@ -92,7 +92,7 @@ async def test_a_proxy_of_the_host_is_for_https_only(monkeypatch: pytest.MonkeyP
         asked.append((host, port, tls, environ is None))
         return socket.socket()
 
-    monkeypatch.setattr("lastcall.kube.cluster.egress.dial_out.dial_out", dial_out)
+    monkeypatch.setattr("lastcall.kube.cluster.egress.pair.dial_out", dial_out)
     front, node = egress_pair()
     server, client = EgressServer(front, pods=True), EgressClient(node)
     server.start()

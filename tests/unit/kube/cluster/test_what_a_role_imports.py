@@ -9,7 +9,7 @@ import pytest
 RARE = (
     "yaml", "re2", "rich", "click", "grpc", "google.protobuf", "prometheus_client", "lastcall.kube.cel",
     "lastcall.kube.api.table", "lastcall.kube.api.text.go_yaml", "lastcall.ui", "lastcall.trace.exporting",
-    "lastcall.trace",
+    "lastcall.trace", "zoneinfo",
 )  # fmt: skip
 NODE = (
     "lastcall.kube.api.validation", "lastcall.kube.api.validators", "lastcall.kube.api.defaults",

@@ -8,14 +8,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from fake_api import ConnectionLost, FakeAPI, ListRecorder
+from fake_api import ConnectionLost, FakeAPI, ListRecorder, play
 
 from lastcall.kube.api.errors import status_failure
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import CONFIGMAPS, NAMESPACES, PODS, SECRETS, Resource
-from lastcall.kube.controllers.manager import run_controllers
-from lastcall.world.tasks import Tasks
-from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 Test = Callable[[World, FakeAPI, ListRecorder], Awaitable[None]]
@@ -27,22 +24,7 @@ NOT_FOUND = status_failure(404, "NotFound", "gone")
 
 def run(test: Test, *there: tuple[Resource, Object]) -> None:
     """Play a test with a controller that starts where some objects are there already."""
-
-    async def main(world: World) -> None:
-        api, recorder = FakeAPI(world), ListRecorder(world)
-        for resource, obj in there:
-            api.put(resource, obj)
-        async with Tasks() as tasks:
-            controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca",
-                names=["namespace-controller"],
-            )  # fmt: skip
-            tasks.spawn(controllers, name="controllers")
-            await world.clock.sleep(0.1)
-            await test(world, api, recorder)
-            tasks.cancel()
-
-    run_virtual(main)
+    play(test, ["namespace-controller"], there)
 
 
 def namespace(*finalizers: str, going: bool = True, **meta: Any) -> Object:

@@ -8,6 +8,7 @@ import base64
 from lastcall.kube.api.field import FieldError, each, go_quote, invalid, not_supported, required
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.names import Check, is_dns1035_label, is_dns1123_subdomain, is_path_segment_name, is_port_number
+from lastcall.kube.api.validators.kind_rules import KindRules
 
 MOST_GROUP_PRIORITY = 20000
 MOST_VERSION_PRIORITY = 1000
@@ -64,10 +65,18 @@ def _remote(spec: Object, service: Object) -> list[FieldError]:
     return errors
 
 
-def validate_api_service_status(obj: Object) -> list[FieldError]:
+def validate_api_service_status(new: Object, old: Object) -> list[FieldError]:
     """(`ValidateAPIServiceStatus`)"""
     return [
         not_supported(f"status.conditions[{index}].status", condition.get("status") or "", STATUSES)
-        for index, condition in enumerate((obj.get("status") or {}).get("conditions") or ())
+        for index, condition in enumerate((new.get("status") or {}).get("conditions") or ())
         if condition.get("status") not in STATUSES
     ]
+
+
+RULES = {
+    "apiservices": KindRules(
+        name_of=check_name, obj=validate_api_service, subresources=(("status", validate_api_service_status),)
+    )
+}
+"""By plural."""

@@ -7,6 +7,8 @@ from lastcall.kube.api.meta import Object
 from lastcall.kube.api.names import is_dns1123_label, is_path_segment_name
 from lastcall.kube.api.quantity import parse_quantity
 from lastcall.kube.api.validators.common import NON_NEGATIVE, POSITIVE
+from lastcall.kube.api.validators.kind_rules import KindRules
+from lastcall.kube.api.validators.status import autoscaler_status
 
 _SOURCES = {
     "Object": "object", "External": "external", "Pods": "pods", "Resource": "resource",
@@ -200,3 +202,11 @@ def _scaling_rules(rules: Object, path: str) -> list[FieldError]:
     if tolerance is not None and (amount := parse_quantity(tolerance)).value < 0:
         errors.append(invalid(f"{path}.tolerance", str(amount), NON_NEGATIVE))
     return errors
+
+
+RULES = {
+    "horizontalpodautoscalers": KindRules(
+        obj=validate_horizontal_pod_autoscaler, subresources=(("status", autoscaler_status),)
+    )
+}
+"""By plural."""

@@ -21,6 +21,7 @@ from lastcall.kube.api.quota.scopes import (
 )
 from lastcall.kube.api.resource_lists import ONE, Resources, parse
 from lastcall.kube.api.validators.common import NON_NEGATIVE, internal
+from lastcall.kube.api.validators.kind_rules import KindRules
 from lastcall.kube.api.validators.workloads import IMMUTABLE
 
 _COUNTED = (
@@ -242,3 +243,14 @@ def _together(name: str, given: dict[str, Resources], path: str) -> list[FieldEr
         why = f"default value {default} must equal to defaultRequest value {request} in {name}"
         errors.append(invalid(f"{path}.defaultRequest[{name}]", str(request), why))
     return errors
+
+
+RULES = {
+    "limitranges": KindRules(obj=validate_limit_range),
+    "resourcequotas": KindRules(
+        obj=validate_resource_quota,
+        then=update_resource_quota,
+        subresources=(("status", update_resource_quota_status),),
+    ),
+}
+"""By plural."""

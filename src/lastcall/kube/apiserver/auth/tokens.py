@@ -56,7 +56,7 @@ class TokenIssuer:
         await asyncio.to_thread(self._import)
 
     def _import(self) -> None:
-        # late: 7 ms of the start of `up`
+        # late: in the thread of `prepare`
         import jwt.algorithms  # noqa: F401 # for `issue`
 
         assert self.key_id
@@ -108,7 +108,7 @@ class TokenIssuer:
         A token of a `kube-api-access-*` volume for this API server is good for a year, so that a client that never
         reloads it goes on working; `warnafter` says when it should have been replaced.
         """
-        # late: 7 ms of the start of `up`
+        # late: in the thread of `prepare`
         import jwt
 
         meta = service_account["metadata"]
@@ -153,7 +153,7 @@ class TokenIssuer:
         return claims if claims.get("nbf", 0) <= moment < claims["exp"] else None
 
     def _signed_claims(self, token: str) -> Object | None:
-        # late: 7 ms of the start of `up`
+        # late: in the thread of `prepare`
         import jwt
 
         try:

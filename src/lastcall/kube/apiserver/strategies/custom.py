@@ -20,9 +20,10 @@ from lastcall.kube.api.field import (
 )
 from lastcall.kube.api.meta import Object, copy_object
 from lastcall.kube.api.validators.definitions.embedded import embedded_errors, has_embedded
-from lastcall.kube.apiserver.deletion import RULE_DELETE, Decision, DeleteOptions, check_preconditions
+from lastcall.kube.apiserver.deletion import Decision, DeleteOptions, check_preconditions
 from lastcall.kube.apiserver.strategies.base import Evaluated, Strategy, Undo, nothing
 from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.records.rules import DELETE
 from lastcall.world.clock import Clock, rfc3339
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         meta["finalizers"] = [*(meta.get("finalizers") or ()), CLEANUP]
         text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
         set_condition(marked, "Terminating", "True", "InstanceDeletionPending", text, rfc3339(now))
-        return Decision("mark", marked, RULE_DELETE)
+        return Decision("mark", marked, DELETE)
 
 
 class CustomResourceStrategy(Strategy):

@@ -40,6 +40,7 @@ from lastcall.kube.apiserver.updated_object import UpdatedObject
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.apiserver.wire.options import parse_delete_options
 from lastcall.kube.apiserver.wire.preparing import prepare
+from lastcall.records import rules
 from lastcall.world.clock import now, rfc3339
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ RETRY_AFTER_SECONDS = 10
 
 WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
 MORE_THAN_ONE = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-RULE = "pkg/registry/core/pod/storage/eviction.go:Create"
 
 _API_SERVER = UserInfo("system:apiserver", ("system:masters",))
 
@@ -282,7 +282,7 @@ class _Eviction:
             if options.resource_version is not None:
                 options = replace(options, resource_version=marked["metadata"]["resourceVersion"])
             if not is_terminating(marked):
-                self._pods.shared.records.evicted(self._context, marked, RULE, why, facts)
+                self._pods.shared.records.evicted(self._context, marked, rules.CREATE_EVICTION, why, facts)
         await self._pods.delete(self._context, self._namespace, self._name, options)
 
     async def _mark(self, options: DeleteOptions) -> Object:

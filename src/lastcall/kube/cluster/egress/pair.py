@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from lastcall.kube.cluster.egress.dial_out import dial_out
 from lastcall.kube.cluster.egress.outside import outside_address
 from lastcall.kube.cri.sandbox.images.way_out import DialError
 from lastcall.world import crash_guard
@@ -222,16 +223,10 @@ class EgressServer:
             self.on_carried(carried)
 
     def _dial(self, asked: Dial) -> socket.socket:
-        # late: 1.0 ms of the start of `rollout`
-        from lastcall.kube.cluster.egress.dial_out import dial_out
-
         return dial_out(asked.host, _checked(asked.port), tls=asked.tls)
 
     def _dial_outside(self, asked: DialOutside) -> socket.socket:
         """What is checked is what is dialed: an address, never a name."""
-        # late: 1.0 ms of the start of `rollout`
-        from lastcall.kube.cluster.egress.dial_out import dial_out
-
         address = outside_address(asked.address)
         if not self._pods:
             raise ValueError("Pods of this cluster cannot reach the outside (--egress allows it)")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.kube.cri.sandbox.shim.past import PastProcess, read_journals
 from lastcall.kube.cri.sandbox.shim.procfs import signal_name
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world.clock import Clock
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from lastcall.records.record import Facts, Kind
 
 WHY = "the shim died"
-RULE = "containerd core/runtime/v2/shim_manager.go:cleanupAfterDeadShim"
 
 
 class Orphans:
@@ -77,7 +76,9 @@ class Orphans:
             self._record(kinds.PROCESS_EXITED, past, exited)
 
     def _record(self, kind: "Kind[Facts]", past: PastProcess, facts: "Facts") -> None:
-        self._recorder.record(kind, pod_uid=past.pod_uid, container=past.container, rule=RULE, facts=facts)
+        self._recorder.record(
+            kind, pod_uid=past.pod_uid, container=past.container, rule=rules.CLEANUP_AFTER_DEAD_SHIM, facts=facts
+        )
 
 
 def strangers(roles: Iterable[int]) -> list[int]:

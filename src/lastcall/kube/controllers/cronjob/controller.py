@@ -32,7 +32,7 @@ from lastcall.kube.controllers.informers import CONTROLLER, Informers
 from lastcall.kube.controllers.job.decide import COMPLETE, finished
 from lastcall.kube.controllers.ownership import controller_of, is_controlled_by
 from lastcall.kube.controllers.worker import Retry, Worker, split_key
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.controllers import DeletionDecided
 
 COMPONENT = "cronjob-controller"
-RULE = "pkg/controller/cronjob/cronjob_controllerv2.go:deleteJob"
 
 
 class CronJobController:
@@ -222,7 +221,7 @@ class CronJobController:
             "uid": uid_of(job),
             "observedResourceVersion": resource_version_of(job),
         }
-        self._recorder.record(kinds.DELETION_DECIDED, rule=RULE, facts=facts)
+        self._recorder.record(kinds.DELETION_DECIDED, rule=rules.DELETE_JOB_OF_CRON_JOB, facts=facts)
         try:
             await self._client.delete(
                 JOBS, name_of(job), namespace_of(job), uid=uid_of(job), propagation_policy="Background"

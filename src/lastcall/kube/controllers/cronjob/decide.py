@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import copy_object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.kube.api.resources import CRONJOBS, JOBS
-from lastcall.kube.api.text.times import from_unix, parse_rfc3339
+from lastcall.kube.api.text.times import from_unix, parse_rfc3339, zone_of
 from lastcall.kube.controllers.cronjob.schedule import Schedule, parse_schedule
 from lastcall.kube.controllers.job.decide import COMPLETE, FAILED, finished
 from lastcall.kube.controllers.ownership import controller_reference
@@ -141,10 +141,7 @@ def _local(due: float, zone: str | None) -> str:
     """RFC 3339 in the CronJob's own zone."""
     if zone is None:
         return from_unix(due).strftime("%Y-%m-%dT%H:%M:%SZ")
-    # late: 9 ms of the control plane's start
-    from zoneinfo import ZoneInfo
-
-    text = datetime.fromtimestamp(due, ZoneInfo(zone)).isoformat(timespec="seconds")
+    text = datetime.fromtimestamp(due, zone_of(zone)).isoformat(timespec="seconds")
     return f"{text[:-6]}Z" if text.endswith("+00:00") else text
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
 from lastcall.kube.api.text.cron import parse
-from lastcall.kube.api.text.times import FIRST, LAST
+from lastcall.kube.api.text.times import FIRST, LAST, zone_of
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 YEARS = 5
@@ -121,17 +121,5 @@ def parse_schedule(text: str, zone: str | None = None) -> Schedule:
         months=read.month.values,
         weekdays=read.weekday.values,
         any_day=read.day.any_value or read.weekday.any_value,
-        zone=_zone(zone),
+        zone=zone_of(zone) if zone else UTC,
     )
-
-
-def _zone(name: str | None) -> tzinfo:
-    # late: 9 ms of the control plane's start
-    from zoneinfo import ZoneInfo
-
-    if not name:
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (KeyError, OSError) as error:
-        raise ValueError(f"unknown time zone {name}") from error

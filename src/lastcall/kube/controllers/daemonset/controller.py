@@ -35,6 +35,7 @@ from lastcall.kube.controllers.informers import NAMESPACE, Informers, owned_and_
 from lastcall.kube.controllers.ownership import AdoptionRefused, claim, controller_of, decide_claim
 from lastcall.kube.controllers.pods.control import PodControl, slow_start_batch
 from lastcall.kube.controllers.worker import Retry, Synced, Worker, split_key
+from lastcall.records import rules
 from lastcall.records.record import Recorder
 from lastcall.world.clock import monotonic, now
 from lastcall.world.tasks import Tasks, gather
@@ -50,7 +51,6 @@ COMPONENT = "daemonset-controller"
 BURST_REPLICAS = 250
 FIRST_BACKOFF_SECONDS = 1.0
 MAX_BACKOFF_SECONDS = 900.0
-RULE = "pkg/controller/daemon/daemon_controller.go:podsShouldBeOnNode"
 
 _ENDED = {
     "Failed": ("Warning", "FailedDaemonPod", "Found failed daemon pod {} on node {}, will try to kill it"),
@@ -222,7 +222,9 @@ class DaemonSetController:
             step = "rollout" if removal.rollout else ""
             facts: GroundsOfDecision = {"node": target_node(removal.pod), "step": step}
             try:
-                await self._pod_control.delete(removal.pod, owner, rule=RULE, why=removal.why, facts=facts)
+                await self._pod_control.delete(
+                    removal.pod, owner, rule=rules.PODS_SHOULD_BE_ON_NODE, why=removal.why, facts=facts
+                )
             except BaseException:
                 self._expectations.deletion_observed(key, uid_of(removal.pod))
                 raise

@@ -63,7 +63,7 @@ from lastcall.kube.controllers.informers import CONTROLLER, NAMESPACE, Informers
 from lastcall.kube.controllers.ownership import AdoptionRefused, claim, controller_of, decide_claim
 from lastcall.kube.controllers.pods.control import owner_facts
 from lastcall.kube.controllers.worker import Retry, Worker, split_key
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
@@ -77,10 +77,7 @@ if TYPE_CHECKING:
 COMPONENT = "deployment-controller"
 MAX_RETRIES = 15
 
-RULES = {
-    "rollout": "pkg/controller/deployment/rolling.go:reconcileOldReplicaSets",
-    "scaling": "pkg/controller/deployment/sync.go:scale",
-}
+_RULES = {"rollout": rules.RECONCILE_OLD_REPLICA_SETS, "scaling": rules.SCALE_DEPLOYMENT}
 
 
 class DeploymentController:
@@ -353,7 +350,7 @@ class DeploymentController:
             "to": size,
             "why": "",
         }
-        self._recorder.record(kinds.SCALE_DECIDED, rule=RULES[step], facts=facts)
+        self._recorder.record(kinds.SCALE_DECIDED, rule=_RULES[step], facts=facts)
 
     async def _resize(self, deployment: Deployment, replica_set: ReplicaSet, size: int, step: str) -> ReplicaSet:
         """(`scaleReplicaSet`)"""

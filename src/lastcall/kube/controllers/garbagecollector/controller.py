@@ -39,7 +39,7 @@ from lastcall.kube.controllers.informers import Informers
 from lastcall.kube.controllers.kinds import discovered
 from lastcall.kube.controllers.kinds.declared import DeclaredKinds
 from lastcall.kube.controllers.worker import Retry, Synced, Worker
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -65,8 +65,6 @@ LAST_STATUS_SECONDS = 0.01
 
 Coordinates = tuple[str, str, str, str, str]
 """An owner as references name it: apiVersion, kind, namespace, name, uid."""
-
-RULE = "pkg/controller/garbagecollector/garbagecollector.go:attemptToDeleteItem"
 
 
 class GarbageCollector:
@@ -292,7 +290,7 @@ class GarbageCollector:
             "ownerUid": owners[0].uid if owners else "",
             "observedResourceVersion": resource_version_of(latest),
         }
-        self._recorder.record(kinds.DELETION_DECIDED, pod_uid=node.uid, rule=RULE, facts=facts)
+        self._recorder.record(kinds.DELETION_DECIDED, pod_uid=node.uid, rule=rules.ATTEMPT_TO_DELETE_ITEM, facts=facts)
 
     # -- foreground --------------------------------------------------------------------------------------------------
 

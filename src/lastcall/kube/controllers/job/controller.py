@@ -26,12 +26,13 @@ from lastcall.kube.controllers.errors import namespace_is_terminating
 from lastcall.kube.controllers.expectations import Expectations
 from lastcall.kube.controllers.informers import CONTROLLER, NAMESPACE, Informers, owned_and_orphans
 from lastcall.kube.controllers.job.backoff import BackOff
-from lastcall.kube.controllers.job.decide import RULE_FINISHED, RULE_MANAGE, Decision, View, decide, finished
+from lastcall.kube.controllers.job.decide import Decision, View, decide, finished
 from lastcall.kube.controllers.job.pods import TRACKING, Surplus, is_failed, is_tracked, new_pod, phase_of
 from lastcall.kube.controllers.job.tracking import Outcome, Tracking, events_at_the_end, settle, track
 from lastcall.kube.controllers.ownership import AdoptionRefused, claim, controller_of, decide_claim
 from lastcall.kube.controllers.pods.control import PodControl, slow_start_batch
 from lastcall.kube.controllers.worker import Retry, Worker, split_key
+from lastcall.records import rules
 from lastcall.records.record import Recorder
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks, gather
@@ -328,7 +329,7 @@ class JobController:
         else:
             facts["condition"], facts["conditionReason"] = target.type, target.reason
             facts["step"] = "finished"
-        rule = RULE_MANAGE if target is None else RULE_FINISHED
+        rule = rules.MANAGE_JOB if target is None else rules.DELETE_ACTIVE_PODS
         why = f"Job {name_of(view.job)} {each.reason}"
         await self._pod_control.delete(each.pod, view.job, rule=rule, why=why, facts=facts)
 

@@ -46,9 +46,6 @@ SUCCESS, FAILURE = "SuccessCriteriaMet", "FailureTarget"
 """Interim conditions: how it ends is certain, its Pods have not all ended yet."""
 COMPLETE, FAILED = "Complete", "Failed"
 
-RULE_FINISHED = "pkg/controller/job/job_controller.go:deleteActivePods"
-RULE_MANAGE = "pkg/controller/job/job_controller.go:manageJob"
-
 
 @dataclass(frozen=True, slots=True)
 class Target:

@@ -20,7 +20,7 @@ from lastcall.kube.client.informer import Informer
 from lastcall.kube.controllers.informers import Informers
 from lastcall.kube.controllers.job.decide import condition_of, finished
 from lastcall.kube.controllers.worker import Worker, split_key
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.controllers import DeletionDecided
 
 COMPONENT = "ttl-after-finished-controller"
-RULE = "pkg/controller/ttlafterfinished/ttlafterfinished_controller.go:processJob"
 
 
 def expires_at(job: Job) -> float | None:
@@ -96,7 +95,7 @@ class TTLAfterFinishedController:
             "uid": uid_of(job),
             "observedResourceVersion": resource_version_of(job),
         }
-        self._recorder.record(kinds.DELETION_DECIDED, rule=RULE, facts=facts)
+        self._recorder.record(kinds.DELETION_DECIDED, rule=rules.DELETE_FINISHED_JOB, facts=facts)
         await self._client.delete(
             JOBS, name_of(job), namespace_of(job), uid=uid_of(job), propagation_policy="Foreground"
         )  # fmt: skip

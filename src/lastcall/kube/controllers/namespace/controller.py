@@ -35,6 +35,7 @@ from lastcall.kube.controllers.namespace.conditions import (
 )
 from lastcall.kube.controllers.pods.control import delete_pod
 from lastcall.kube.controllers.worker import Retry, Worker
+from lastcall.records import rules
 from lastcall.records.record import Recorder
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import gather
@@ -50,8 +51,6 @@ BATCH = 20
 CONTENT = tuple(each for each in SERVED if each.namespaced and each not in (BINDINGS, PODS, *CONVERTED))
 WATCHED = tuple(each for each in (PODS, *CONTENT) if each != EVENTS)
 """Whose objects may hold a namespace: Events go when they are deleted."""
-
-RULE = "pkg/controller/namespace/deletion/namespaced_resources_deleter.go:deleteAllContent"
 
 
 class NamespaceController:
@@ -196,7 +195,7 @@ class NamespaceController:
             if resource == PODS:
                 why = f"its namespace {namespace_of(obj)} is deleted"
                 await delete_pod(
-                    self._client, self._recorder, obj, None, rule=RULE, why=why,
+                    self._client, self._recorder, obj, None, rule=rules.DELETE_ALL_CONTENT, why=why,
                     facts={"namespace": namespace_of(obj)}, options=options,
                 )  # fmt: skip
             else:

@@ -22,6 +22,7 @@ from lastcall.kube.client.workqueue import WorkQueue
 from lastcall.kube.controllers.informers import NODE, Informers
 from lastcall.kube.controllers.pods.control import delete_pod
 from lastcall.kube.controllers.worker import split_key
+from lastcall.records import rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic, now, rfc3339
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 COMPONENT = "taint-eviction-controller"
-RULE = "pkg/controller/tainteviction/taint_eviction.go:processPodOnNode"
 TRIES = 5
 SECONDS_BETWEEN_TRIES = 0.01
 WORKERS = 8
@@ -217,7 +217,7 @@ class TaintEvictionController:
         node = pod["spec"].get("nodeName", "")
         taints = no_execute_taints(self._nodes.get("", node))
         why, facts = why_evicted(node, pod["spec"].get("tolerations") or [], taints)
-        await delete_pod(self._client, self._recorder, pod, None, rule=RULE, why=why, facts=facts)
+        await delete_pod(self._client, self._recorder, pod, None, rule=rules.PROCESS_POD_ON_NODE, why=why, facts=facts)
 
 
 def _key(pod: Pod) -> str:

@@ -55,7 +55,7 @@ from lastcall.kube.controllers.podautoscaler.scaling import (
 )
 from lastcall.kube.controllers.pods.control import owner_facts
 from lastcall.kube.controllers.worker import Worker, split_key
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world.clock import monotonic, now, rfc3339_now
 from lastcall.world.tasks import Tasks
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from lastcall.kube.api.features.gates import FeatureGates
     from lastcall.records.definitions.controllers import ScaleDecided
 
-RULE = "pkg/controller/podautoscaler/horizontal.go:reconcileAutoscaler"
 GENERATION_SINCE = 37
 """Autoscalers have a generation since 1.37 (kubernetes#138228, #138653)."""
 SYNC_SECONDS = 15.0
@@ -245,7 +244,7 @@ class PodAutoscalerController:
             "to": written["spec"].get("replicas", 0),
             "why": reason,
         }
-        self._recorder.record(kinds.SCALE_DECIDED, rule=RULE, facts=facts)
+        self._recorder.record(kinds.SCALE_DECIDED, rule=rules.RECONCILE_AUTOSCALER, facts=facts)
 
     # -- metrics -----------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod, PodTemplateSpec
     from lastcall.records.definitions.controllers import DeletionDecided
     from lastcall.records.definitions.parts import GroundsOfDecision, OwnerOfDecision
+    from lastcall.records.rules import Rule
 
 SLOW_START_INITIAL_BATCH = 1
 
@@ -99,7 +100,7 @@ class PodControl:
         self._events.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(created)}")
         return cast("Pod", created)
 
-    async def delete(self, pod: Pod, owner: AnyObject, *, rule: str, why: str, facts: GroundsOfDecision) -> None:
+    async def delete(self, pod: Pod, owner: AnyObject, *, rule: Rule, why: str, facts: GroundsOfDecision) -> None:
         """DELETE with the Pod's own grace period; one that is gone already is a success. Raises StatusError.
 
         `rule`, `why` (one sentence for people) and `facts` become the record DeletionDecided, the cause in the Pod's
@@ -127,7 +128,7 @@ async def delete_pod(
     pod: AnyObject,
     owner: AnyObject | None,
     *,
-    rule: str,
+    rule: Rule,
     why: str,
     facts: GroundsOfDecision,
     events: EventRecorder | None = None,

@@ -46,6 +46,7 @@ from lastcall.kube.controllers.pods.owned import OwnedPods
 from lastcall.kube.controllers.replicaset.ranking import Victim, choose_victims
 from lastcall.kube.controllers.replicaset.status import Counts, available_of, calculate_status, count, count_each
 from lastcall.kube.controllers.worker import Retry, Worker, split_key
+from lastcall.records import rules
 from lastcall.records.record import Recorder
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks, gather
@@ -59,8 +60,6 @@ if TYPE_CHECKING:
 
 BURST_REPLICAS = 500
 """The most Pods that one sync creates or deletes."""
-
-RULE_DELETE = "pkg/controller/replicaset/replica_set.go:getPodsToDelete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +268,7 @@ class ReplicaSetController:
             why = f"{self._kind.resource.kind} {name_of(owner)} goes from {active} to {wanted} Pods, and "
             why += f"this one is number {victim.rank} to go: {victim.reason}"
             try:
-                await self._pod_control.delete(victim.pod, owner, rule=RULE_DELETE, why=why, facts=facts)
+                await self._pod_control.delete(victim.pod, owner, rule=rules.GET_PODS_TO_DELETE, why=why, facts=facts)
             except BaseException:
                 self._expectations.deletion_observed(key, uid_of(victim.pod))
                 raise

@@ -35,6 +35,7 @@ from lastcall.kube.controllers.statefulset.decide import (
     template_name,
 )
 from lastcall.kube.controllers.worker import Retry, Worker, split_key
+from lastcall.records import rules
 from lastcall.records.record import Recorder
 from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 COMPONENT = "statefulset-controller"
 COMPLETES_WITH_ANY_STRATEGY = 37
 """Minor version since which a set with OnDelete gets a new current revision, too (kubernetes#136833)."""
-RULE = "pkg/controller/statefulset/stateful_set_control.go:updateStatefulSet"
 
 
 class StatefulSetController:
@@ -257,7 +257,9 @@ class StatefulSetController:
             "step": step.reason,
         }
         try:
-            await delete_pod(self._client, self._recorder, step.pod, owner, rule=RULE, why=step.why, facts=facts)
+            await delete_pod(
+                self._client, self._recorder, step.pod, owner, rule=rules.UPDATE_STATEFUL_SET, why=step.why, facts=facts
+            )
         except StatusError as error:
             self._event(owner, "Delete", step.pod, error.message)
             raise

@@ -17,7 +17,7 @@ from lastcall.kube.client.api import Client
 from lastcall.kube.controllers.informers import Informers
 from lastcall.kube.controllers.volumes.claim_users import ClaimUsers, Key
 from lastcall.kube.controllers.worker import Worker, split_key
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world.world import World
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 CLAIM_COMPONENT = "persistentvolumeclaim-protection-controller"
 VOLUME_COMPONENT = "persistentvolume-protection-controller"
 _NOT_VALID = (400, 422)
-RULE = "pkg/controller/volume/pvcprotection/pvc_protection_controller.go:processPVC"
 
 
 def is_held(obj: Object, finalizer: str) -> bool:
@@ -149,7 +148,7 @@ class ClaimProtectionController:
             if uid_of(pod) not in recorded:
                 recorded[uid_of(pod)] = None
                 facts: ClaimHeld = {"claim": name_of(claim), "finalizer": CLAIM_PROTECTION, "pod": name_of(pod)}
-                self._recorder.record(kinds.CLAIM_HELD, pod_uid=uid_of(pod), rule=RULE, facts=facts)
+                self._recorder.record(kinds.CLAIM_HELD, pod_uid=uid_of(pod), rule=rules.PROCESS_PVC, facts=facts)
 
 
 class VolumeProtectionController:

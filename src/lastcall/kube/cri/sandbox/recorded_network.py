@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lastcall.kube.cri.api import RuntimeServiceError
 from lastcall.kube.cri.sandbox.objects import Sandbox
 from lastcall.kube.cri.sandbox.spec import NETWORK, Network
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import Clock, monotonic
@@ -53,7 +53,7 @@ class RecordedNetwork:
         started = monotonic(self._clock)
         sandbox.ip = await self._network.attach(sandbox.id, netns_fd, sandbox.config.metadata.uid, sandbox.config)
         attached: NetworkAttached = {"ip": sandbox.ip, "seconds": monotonic(self._clock) - started}
-        self._record(kinds.NETWORK_ATTACHED, sandbox, attached, "sandbox_run.go:RunPodSandbox")
+        self._record(kinds.NETWORK_ATTACHED, sandbox, attached, rules.RUN_POD_SANDBOX)
 
     async def detach(self, sandbox: Sandbox) -> None:
         """Raises RuntimeServiceError; it can be repeated then."""
@@ -78,8 +78,7 @@ class RecordedNetwork:
 
     def _record_detached(self, sandbox: Sandbox, started: float, error: str) -> None:
         facts: NetworkDetached = {"ip": sandbox.ip, "seconds": monotonic(self._clock) - started, "error": error}
-        self._record(kinds.NETWORK_DETACHED, sandbox, facts, "sandbox_stop.go:stopPodSandbox")
+        self._record(kinds.NETWORK_DETACHED, sandbox, facts, rules.STOP_POD_SANDBOX)
 
-    def _record(self, kind: "Kind[Facts]", sandbox: Sandbox, facts: "Facts", source: str) -> None:
-        uid, rule = sandbox.config.metadata.uid, f"containerd internal/cri/server/{source}"
-        self._recorder.record(kind, pod_uid=uid, rule=rule, facts=facts)
+    def _record(self, kind: "Kind[Facts]", sandbox: Sandbox, facts: "Facts", rule: rules.Rule) -> None:
+        self._recorder.record(kind, pod_uid=sandbox.config.metadata.uid, rule=rule, facts=facts)

@@ -18,7 +18,7 @@ from lastcall.kube.node.admission.critical_pods import (
 )
 from lastcall.kube.node.admission.decide import AdmitHandler, Rejection, shortages
 from lastcall.kube.node.interfaces import EventRecorder
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
@@ -93,7 +93,7 @@ class PodAdmission:
                 "observedResourceVersion": resource_version_of(victim),
                 "preemptor": uid,
             }
-            rule = "pkg/kubelet/preemption/preemption.go:evictPodsToFreeRequests"
+            rule = rules.EVICT_PODS_TO_FREE_REQUESTS
             self._recorder.record(kinds.DELETION_DECIDED, pod_uid=uid_of(victim), rule=rule, facts=facts)
             self._events.event(victim, "Warning", "Preempting", EVENT_MESSAGE)
             with crash_guard.Turn("kubelet preemption", uid_of(victim)), suppress(TimeoutError):  # an Event says so

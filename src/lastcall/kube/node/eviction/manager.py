@@ -36,7 +36,7 @@ from lastcall.kube.node.eviction.decide import (
 from lastcall.kube.node.interfaces import EventRecorder
 from lastcall.kube.node.versions import Behaviour
 from lastcall.kube.node.workers.manager import PodWorkers
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
@@ -55,8 +55,6 @@ CLEANUP_LOOK_SECONDS = 1.0
 """How long, and how often, an evicted Pod's end is waited for before the node is looked at again."""
 
 DISK_PRESSURE = "DiskPressure"
-PRESSURE_RULE = "pkg/kubelet/eviction/eviction_manager.go:synchronize"
-LIMIT_RULE = "pkg/kubelet/eviction/eviction_manager.go:localStorageEviction"
 
 
 class NodeStats(Protocol):
@@ -138,7 +136,9 @@ class EvictionManager:
         for pod in limited:
             with crash_guard.Turn("kubelet eviction", uid_of(pod)):
                 violation = self._storage_violation(pod, usages)
-                if violation and await self._evict(pod, self._immediate, violation, LIMIT_RULE, {}, disruption=False):
+                if violation and await self._evict(
+                    pod, self._immediate, violation, rules.LOCAL_STORAGE_EVICTION, {}, disruption=False
+                ):
                     evicted.append(pod)
         if evicted or not thresholds:
             return evicted
@@ -194,13 +194,13 @@ class EvictionManager:
                 "signal": threshold.signal,
                 "hard": threshold.hard,
             }
-            if await self._evict(pod, grace, message, PRESSURE_RULE, facts, disruption=True):
+            if await self._evict(pod, grace, message, rules.EVICT_UNDER_PRESSURE, facts, disruption=True):
                 return [pod]
         log.warning("eviction manager: there is nobody to evict for %s", resource)
         return []
 
     async def _evict(
-        self, pod: Pod, grace: int, message: str, rule: str, facts: GroundsOfDecision, *, disruption: bool
+        self, pod: Pod, grace: int, message: str, rule: rules.Rule, facts: GroundsOfDecision, *, disruption: bool
     ) -> bool:
         """Whether it was; returns when its containers have stopped, or should have."""
         if is_critical_pod(pod):

@@ -27,7 +27,7 @@ from lastcall.kube.node.prober.probe import Probed, ProbeError, asked_port, run_
 from lastcall.kube.node.prober.results import Results
 from lastcall.kube.node.status.containers import runtime_id
 from lastcall.kube.node.status.features import StatusFeatures
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
@@ -45,7 +45,6 @@ MAX_TRIES = 3
 """Tries per probe when it cannot be carried out."""
 _MOST_RECORDED = 16
 """Ports in one record, and records of one container that say how its probe fails."""
-_RULE = "pkg/kubelet/prober/worker.go:doProbe"
 
 
 class Statuses(Protocol):
@@ -222,7 +221,7 @@ class ProbeWorker:
                 kinds.PROBE_CHANGED,
                 pod_uid=uid,
                 container=self.container["name"],
-                rule=_RULE,
+                rule=rules.DO_PROBE,
                 facts=facts,
             )
         self.results.set(container_id, result, uid)
@@ -250,7 +249,7 @@ class ProbeWorker:
         self._recorded_failures.append(facts)
         name = self.container["name"]
         self.context.recorder.record(
-            kinds.PROBE_FAILING, pod_uid=uid_of(self.pod), container=name, rule=_RULE, facts=facts
+            kinds.PROBE_FAILING, pod_uid=uid_of(self.pod), container=name, rule=rules.DO_PROBE, facts=facts
         )
 
     async def _probe(self, container_id: str, pod_ip: str) -> ProbeResult | None:

@@ -31,7 +31,7 @@ from lastcall.kube.node.runtime.resize import ResizeError, ResizePlan, Resizer
 from lastcall.kube.node.runtime.start_container import ContainerStarter, StartContainerError
 from lastcall.kube.node.stopping.kill_container import ContainerKiller
 from lastcall.kube.node.stopping.kill_pod import PodKiller
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world.world import World
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from lastcall.kube.node.status.reason_cache import LastStartErrors
     from lastcall.records.definitions.kubelet_start import AllContainersRestarting, SandboxCreated
 
-RULES = "pkg/kubelet/kuberuntime/kuberuntime_manager.go:SyncPod"
 
 NO_RESIZE = ResizePlan()
 
@@ -173,7 +172,7 @@ class RuntimeManager:
             kinds.ALL_CONTAINERS_RESTARTING,
             pod_uid=uid_of(pod),
             container=source.metadata.name,
-            rule=RULES,
+            rule=rules.SYNC_POD,
             facts=restarting,
         )
         ended = (ContainerState.CONTAINER_EXITED, ContainerState.CONTAINER_CREATED)
@@ -221,7 +220,7 @@ class RuntimeManager:
             "ips": list(status.ips),
             "seconds": (self._world.clock.monotonic_ns() - started) / 1e9,
         }
-        self._recorder.record(kinds.SANDBOX_CREATED, pod_uid=uid_of(pod), rule=RULES, facts=facts)
+        self._recorder.record(kinds.SANDBOX_CREATED, pod_uid=uid_of(pod), rule=rules.SYNC_POD, facts=facts)
         self._on_pod_sandbox_ready(pod)
         await self._notices.sandbox_ready(pod)
         ips = () if is_host_network_pod(pod) else status.ips

@@ -24,7 +24,7 @@ from lastcall.kube.node.interfaces import PodStatus
 from lastcall.kube.node.pods.cgroups import resource_config_for_pod
 from lastcall.kube.node.pods.spec import containers_of, init_containers_of, is_restartable_init_container
 from lastcall.kube.node.runtime.container_config import linux_resources
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.parts import Limits
     from lastcall.records.record import Recorder
 
-RULE = "pkg/kubelet/kuberuntime/kuberuntime_manager.go:doPodResizeAction"
 Resource = Literal["cpu", "memory"]
 _RESOURCES: tuple[Resource, ...] = ("memory", "cpu")
 
@@ -196,7 +195,11 @@ class Resizer:
         for update in plan.updates:
             facts: ContainerResized = {"before": _limits(update.status.resources), "after": _limits(update.wanted)}
             self._recorder.record(
-                kinds.CONTAINER_RESIZED, pod_uid=uid_of(pod), container=update.name, rule=RULE, facts=facts
+                kinds.CONTAINER_RESIZED,
+                pod_uid=uid_of(pod),
+                container=update.name,
+                rule=rules.DO_POD_RESIZE_ACTION,
+                facts=facts,
             )
 
     async def _set_pod(

@@ -21,7 +21,7 @@ from lastcall.kube.node.stopping.grace import KillReason
 from lastcall.kube.node.stopping.hooks import HandlerRunner, HookError, shown_output
 from lastcall.kube.node.stopping.kill_container import ContainerKiller
 from lastcall.kube.node.versions import Behaviour
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world.counting import Family
 from lastcall.world.world import World
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
         PostStartStarted,
     )
     from lastcall.records.record import Facts, Kind
-
-RULES = "pkg/kubelet/kuberuntime/kuberuntime_container.go:startContainer"
 
 
 class StartContainerError(Exception):
@@ -265,7 +263,7 @@ class ContainerStarter:
 
     def _record(self, kind: Kind[Facts], pod: Pod, name: str, facts: Facts, cause_id: str = "") -> str:
         return self._recorder.record(
-            kind, pod_uid=uid_of(pod), container=name, rule=RULES, facts=facts, cause_id=cause_id
+            kind, pod_uid=uid_of(pod), container=name, rule=rules.START_CONTAINER, facts=facts, cause_id=cause_id
         )
 
 

@@ -29,7 +29,7 @@ from lastcall.kube.node.shutdown.decide import (
 )
 from lastcall.kube.node.versions import Behaviour
 from lastcall.kube.node.workers.manager import PodWorkers
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
@@ -43,8 +43,6 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.05
 """Between two looks whether the killed Pods' volumes are gone."""
-
-RULE = "pkg/kubelet/nodeshutdown/nodeshutdown_manager.go:killPods"
 
 
 class NodeShutdown:
@@ -129,7 +127,9 @@ class NodeShutdown:
             "gracePeriodSeconds": override,
             "ownGracePeriodSeconds": pod["spec"].get("terminationGracePeriodSeconds"),
         }
-        self._recorder.record(kinds.DELETION_DECIDED, pod_uid=uid_of(pod), rule=RULE, facts=facts)
+        self._recorder.record(
+            kinds.DELETION_DECIDED, pod_uid=uid_of(pod), rule=rules.KILL_PODS_AT_SHUTDOWN, facts=facts
+        )
         try:
             await self._workers.kill_pod_now(pod, evict=False, grace_period=override, pod_status_func=shutdown_status)
         except TimeoutError:

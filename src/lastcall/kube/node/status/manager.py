@@ -36,7 +36,7 @@ from lastcall.kube.node.status.decide import (
     with_container_started,
 )
 from lastcall.kube.node.status.features import StatusFeatures
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339
@@ -57,9 +57,6 @@ SYNC_PERIOD = 10.0
 RETRY_PERIOD = 1.0
 """Seconds before a write that could not reach the API server is tried again."""
 MAX_CONFLICTS = 5
-
-_SYNC_POD = "pkg/kubelet/status/status_manager.go:syncPod"
-_CAN_BE_DELETED = "pkg/kubelet/status/status_manager.go:canBeDeleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,15 +315,15 @@ class PodStatusManager:
         )
         phase = merged.get("phase", "")
         sent: StatusSent = {"phase": phase, "resourceVersion": resource_version_of(answer)}
-        self._recorder.record(kinds.STATUS_SENT, pod_uid=uid, rule=_SYNC_POD, facts=sent)
+        self._recorder.record(kinds.STATUS_SENT, pod_uid=uid, rule=rules.SYNC_POD_STATUS, facts=sent)
         if phase == "Running" and api_status.get("phase") != "Running":
             running: PodRunning = {"phase": phase, "resourceVersion": sent["resourceVersion"]}
-            self._recorder.record(kinds.POD_RUNNING, pod_uid=uid, rule=_SYNC_POD, facts=running)
+            self._recorder.record(kinds.POD_RUNNING, pod_uid=uid, rule=rules.SYNC_POD_STATUS, facts=running)
         return cast("Pod", answer)
 
     async def _delete(self, uid: str, pod: Pod) -> None:
         facts: FinalDeleteSent = {"uid": uid}
-        self._recorder.record(kinds.FINAL_DELETE_SENT, pod_uid=uid, rule=_CAN_BE_DELETED, facts=facts)
+        self._recorder.record(kinds.FINAL_DELETE_SENT, pod_uid=uid, rule=rules.CAN_BE_DELETED, facts=facts)
         try:
             await self._client.delete(PODS, name_of(pod), namespace_of(pod), grace_period_seconds=0, uid=uid)
         except StatusError as error:

@@ -23,7 +23,7 @@ from lastcall.kube.node.stopping.listener_watch import ListenerWatch
 from lastcall.kube.node.stopping.order import TerminationOrdering
 from lastcall.kube.node.stopping.waiting import wait_at_most
 from lastcall.kube.node.versions import Behaviour
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     )
     from lastcall.records.record import Facts, Kind
 
-RULES = "pkg/kubelet/kuberuntime/kuberuntime_container.go"
-HOOK_RULES = "pkg/kubelet/lifecycle/handlers.go:Run"
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +111,7 @@ class ContainerKiller:
         facts: Killing = {"message": message, "gracePeriodSeconds": budget}
         if reason is not None:
             facts["reason"] = str(reason)
-        cause_id = self._record(kinds.KILLING, pod, name, "killContainer", facts, cause_id)
+        cause_id = self._record(kinds.KILLING, pod, name, rules.KILL_CONTAINER, facts, cause_id)
         left = budget
         pre_stop = (spec.get("lifecycle") or {}).get("preStop")
         if pre_stop and budget > 0:
@@ -142,7 +140,7 @@ class ContainerKiller:
     def record_skipped(self, pod: Pod, container_name: str, why: str, cause_id: str) -> None:
         """A preStop hook that is not run, and why."""
         facts: PreStopSkipped = {"why": why}
-        self._record(kinds.PRE_STOP_SKIPPED, pod, container_name, "killContainer", facts, cause_id)
+        self._record(kinds.PRE_STOP_SKIPPED, pod, container_name, rules.KILL_CONTAINER, facts, cause_id)
 
     async def _stop_container(
         self,
@@ -167,7 +165,7 @@ class ContainerKiller:
             facts["why"] = "a Pod without configuration loses its cgroup in the same pass: SIGKILL at once"
         elif had_hook and override is not None and self._behaviour.why_hook_time_does_not_count:
             facts["why"] = self._behaviour.why_hook_time_does_not_count
-        cause_id = self._record(kinds.STOP_REQUESTED, pod, name, "killContainer", facts, cause_id)
+        cause_id = self._record(kinds.STOP_REQUESTED, pod, name, rules.KILL_CONTAINER, facts, cause_id)
         started = self._world.clock.monotonic_ns()
         error: str = ""
         try:
@@ -182,7 +180,7 @@ class ContainerKiller:
                 raise
         finally:
             finished: StopFinished = {"seconds": self._seconds_since(started), "error": error}
-            self._record(kinds.STOP_FINISHED, pod, name, "killContainer", finished, cause_id)
+            self._record(kinds.STOP_FINISHED, pod, name, rules.KILL_CONTAINER, finished, cause_id)
 
     async def _execute_pre_stop_hook(
         self,
@@ -211,7 +209,7 @@ class ContainerKiller:
             "detail": handler_detail(handler),
             "budgetSeconds": budget,
         }
-        started_id = self._record(kinds.PRE_STOP_STARTED, pod, name, "executePreStopHook", facts, cause_id)
+        started_id = self._record(kinds.PRE_STOP_STARTED, pod, name, rules.EXECUTE_PRE_STOP_HOOK, facts, cause_id)
         watch = self._listener_watch(pod, container, handler, started_id)
         if watch is not None:
             await watch.begin(self._hook_tasks)
@@ -231,7 +229,7 @@ class ContainerKiller:
                 "seconds": self._seconds_since(started),
                 "message": f"the hook still runs at the end of its {budget} s; it goes on beside the stop signal",
             }
-            rule = "executePreStopHook"
+            rule = rules.EXECUTE_PRE_STOP_HOOK
             hook.record_id = self._record(kinds.PRE_STOP_FINISHED, pod, name, rule, outlived, started_id)
         if watch is not None:
             await watch.end()
@@ -246,7 +244,7 @@ class ContainerKiller:
 
         def tell(facts: ListenerClosedInHook) -> None:
             name = container.metadata.name
-            self._record(kinds.LISTENER_CLOSED_IN_HOOK, pod, name, "executePreStopHook", facts, cause_id)
+            self._record(kinds.LISTENER_CLOSED_IN_HOOK, pod, name, rules.EXECUTE_PRE_STOP_HOOK, facts, cause_id)
 
         return ListenerWatch(self._world.clock, self._runtime, container.id, tell)
 
@@ -281,7 +279,7 @@ class ContainerKiller:
             facts["stdout"], facts["stderr"] = shown_output(result.stdout), shown_output(result.stderr)
         if hook.outlived:
             facts["late"] = True
-        record_id = self._record(kinds.PRE_STOP_FINISHED, pod, name, HOOK_RULES, facts, hook.record_id)
+        record_id = self._record(kinds.PRE_STOP_FINISHED, pod, name, rules.RUN_HANDLER, facts, hook.record_id)
         if not hook.outlived:
             hook.record_id = record_id
         if failure is not None:
@@ -312,12 +310,14 @@ class ContainerKiller:
     def _seconds_since(self, started: int) -> float:
         return (self._world.clock.monotonic_ns() - started) / 1e9
 
-    def _record(self, kind: Kind[Facts], pod: Pod, container: str, rule: str, facts: Facts, cause_id: str) -> str:
+    def _record(
+        self, kind: Kind[Facts], pod: Pod, container: str, rule: rules.Rule, facts: Facts, cause_id: str
+    ) -> str:
         return self._recorder.record(
             kind,
             pod_uid=uid_of(pod),
             container=container,
-            rule=rule if "/" in rule else f"{RULES}:{rule}",
+            rule=rule,
             facts=facts,
             cause_id=cause_id,
         )

@@ -14,7 +14,7 @@ from lastcall.kube.node.pods.runtime_pod import RunningPod, has_restartable_init
 from lastcall.kube.node.stopping.kill_container import ContainerKiller
 from lastcall.kube.node.stopping.order import TerminationOrdering
 from lastcall.kube.node.versions import Behaviour
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -22,8 +22,6 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.records.definitions.kubelet_end import SandboxStopped
-
-RULES = "pkg/kubelet/kuberuntime/kuberuntime_manager.go"
 
 
 class KillPodError(Exception):
@@ -121,7 +119,7 @@ class PodKiller:
         self._recorder.record(
             kinds.SANDBOX_STOPPED,
             pod_uid=uid_of(pod),
-            rule=f"{RULES}:killPodWithSyncResult",
+            rule=rules.KILL_POD_WITH_SYNC_RESULT,
             facts=facts,
             cause_id=cause_id,
         )

@@ -42,7 +42,7 @@ from lastcall.kube.node.volumes.orphans import orphaned, take_down, tell, unmoun
 from lastcall.kube.node.volumes.pod_files import ClusterDNS, dns_config_of, hostname_of, hosts_file, resolv_conf
 from lastcall.kube.node.volumes.sources import Files, PodTokens, VolumeSources
 from lastcall.kube.node.volumes.subpath import bind_sub_path
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard, linux
 from lastcall.world.clock import monotonic
@@ -77,8 +77,6 @@ PLUGINS = {
     "projected": "projected",
 }
 CLAIMS = ("persistentVolumeClaim", "ephemeral")
-_MOUNT_RULE = "pkg/kubelet/volumemanager/volume_manager.go:WaitForAttachAndMount"
-_UNMOUNT_RULE = "pkg/kubelet/volumemanager/volume_manager.go:WaitForUnmount"
 
 
 @dataclass(slots=True)
@@ -158,7 +156,9 @@ class HostVolumeManager:
             ) from None
         known.refreshed_at = monotonic(self._world.clock)
         facts: VolumesMounted = {"volumes": [volume["name"] for volume in self._used_volumes(pod)]}
-        self._recorder.record(kinds.VOLUMES_MOUNTED, pod_uid=uid_of(pod), rule=_MOUNT_RULE, facts=facts)
+        self._recorder.record(
+            kinds.VOLUMES_MOUNTED, pod_uid=uid_of(pod), rule=rules.WAIT_FOR_ATTACH_AND_MOUNT, facts=facts
+        )
 
     async def _claimed(self, pod: Pod, pending: list[Volume]) -> dict[str, Object]:
         """The PersistentVolumes of the Pod's volumes that are claims. Raises VolumeError when one is not ready."""
@@ -195,7 +195,9 @@ class HostVolumeManager:
                 if known.errors.get(name) != str(error):
                     known.errors[name] = str(error)
                     facts: VolumeFailed = {"volume": name, "error": str(error)}
-                    self._recorder.record(kinds.VOLUME_FAILED, pod_uid=uid_of(pod), rule=_MOUNT_RULE, facts=facts)
+                    self._recorder.record(
+                        kinds.VOLUME_FAILED, pod_uid=uid_of(pod), rule=rules.WAIT_FOR_ATTACH_AND_MOUNT, facts=facts
+                    )
             else:
                 known.backoff.pop(name, None)
                 return
@@ -387,7 +389,7 @@ class HostVolumeManager:
             names += [name for name in known.mounted if name in claimed]
         seconds = monotonic(self._world.clock) - began
         facts: VolumesUnmounted = {"volumes": sorted(names), "seconds": seconds}
-        self._recorder.record(kinds.VOLUMES_UNMOUNTED, pod_uid=uid, rule=_UNMOUNT_RULE, facts=facts)
+        self._recorder.record(kinds.VOLUMES_UNMOUNTED, pod_uid=uid, rule=rules.WAIT_FOR_UNMOUNT, facts=facts)
 
     async def _unmount(self, uid: str, volume: Path) -> None:
         """Raises OSError, after a record of who holds it when it is busy: the Pod waits for them."""
@@ -405,7 +407,7 @@ class HostVolumeManager:
                     ],
                     "more": max(0, len(holders) - MOST_HOLDERS),
                 }
-                self._recorder.record(kinds.VOLUME_BUSY, pod_uid=uid, rule=_UNMOUNT_RULE, facts=facts)
+                self._recorder.record(kinds.VOLUME_BUSY, pod_uid=uid, rule=rules.WAIT_FOR_UNMOUNT, facts=facts)
             raise
 
     async def remove_orphans(self, known_uids: set[str]) -> None:

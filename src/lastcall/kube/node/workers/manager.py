@@ -31,7 +31,7 @@ from lastcall.kube.node.workers.transitions import (
     UpdatePodOptions,
     UpdateType,
 )
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
@@ -42,13 +42,14 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.pod_status import PodStatus as APIPodStatus
     from lastcall.records.definitions.kubelet_end import GraceDecided, TerminationObserved
 
-RULES = "pkg/kubelet/pod_workers.go"
 COMPONENT = "kubelet pod worker"
 
 QUICK_RETRIES = 2
 """Failures in a row before events of the runtime no longer cause an immediate retry."""
 RETRY_SECONDS = 1.0
 _MOST_LOGGED = 16
+_TERMINATION_RULES = {Cause.COMPLETED: rules.COMPLETE_SYNC, Cause.REMOVED: rules.REMOVE_TERMINATED_WORKER}
+"""What moves a Pod to terminating, where that is not `UpdatePod`."""
 
 log = logging.getLogger(__name__)
 
@@ -284,7 +285,7 @@ class PodWorkers:
         if update.running_pod is not None:
             await syncer.sync_terminating_runtime_pod(update.running_pod, worker.cause_id)
             worker.status = transitions.complete_terminating_runtime_pod(worker.status)
-            self._recorder.record(kinds.WORKER_FINISHED, pod_uid=uid, rule=f"{RULES}:completeTerminatingRuntimePod")
+            self._recorder.record(kinds.WORKER_FINISHED, pod_uid=uid, rule=rules.COMPLETE_TERMINATING_RUNTIME_POD)
             self._forget(uid, worker)
             return True
         pod = update.pod
@@ -336,7 +337,7 @@ class PodWorkers:
         self._recorder.record(
             kinds.WORKER_FINISHED,
             pod_uid=worker.status.uid,
-            rule=f"{RULES}:completeTerminated",
+            rule=rules.COMPLETE_TERMINATED,
             cause_id=worker.cause_id,
         )
 
@@ -393,11 +394,10 @@ class PodWorkers:
             else (pod or {}).get("spec", {}).get("terminationGracePeriodSeconds"),
             "observedResourceVersion": resource_version_of(pod) if pod else "",
         }
-        functions = {Cause.COMPLETED: "completeSync", Cause.REMOVED: "removeTerminatedWorker"}
         worker.cause_id = self._recorder.record(
             kinds.TERMINATION_OBSERVED,
             pod_uid=worker.status.uid,
-            rule=f"{RULES}:{functions.get(cause, 'UpdatePod')}",
+            rule=_TERMINATION_RULES.get(cause, rules.UPDATE_POD),
             facts=facts,
         )
 
@@ -410,7 +410,7 @@ class PodWorkers:
         worker.cause_id = self._recorder.record(
             kinds.GRACE_DECIDED,
             pod_uid=worker.status.uid,
-            rule=f"{RULES}:calculateEffectiveGracePeriod",
+            rule=rules.CALCULATE_EFFECTIVE_GRACE_PERIOD,
             facts=facts,
             cause_id=worker.cause_id,
         )

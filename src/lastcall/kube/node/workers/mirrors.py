@@ -17,7 +17,7 @@ from lastcall.kube.api.resources import NODES, PODS
 from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.kube.node.static_pods.decide import is_mirror_of, mirror_pod
 from lastcall.kube.node.workers.pod_manager import PodManager
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
@@ -114,7 +114,7 @@ class MirrorPods:
             "name": name_of(pod),
             "resourceVersion": resource_version_of(made),
         }
-        rule = "pkg/kubelet/pod/mirror_client.go:CreateMirrorPod"
+        rule = rules.CREATE_MIRROR_POD
         self._recorder.record(kinds.MIRROR_POD_CREATED, pod_uid=uid_of(pod), rule=rule, facts=facts)
 
     async def _delete_orphan(self, mirror: Pod) -> None:

@@ -41,7 +41,7 @@ _CHANNEL = (
 _log = logging.getLogger("lastcall.kube.store")
 
 
-class CompactedThere(Exception):
+class CompactedByServer(Exception):
     """etcd has forgotten the asked revision."""
 
 
@@ -94,11 +94,11 @@ class Connection:
         return calls[method]
 
     async def read(self, method: str, request: Any) -> Any:
-        """The answer of the first member that gives one. Also raises CompactedThere."""
+        """The answer of the first member that gives one. Also raises CompactedByServer."""
         return await self._ask(method, request, READ_SECONDS, lambda failed: failed.meaning in ("not sent", "unsure"))
 
     async def write(self, method: str, request: Any) -> Any:
-        """Also raises LeaseGone, CompactedThere."""
+        """Also raises LeaseGone, CompactedByServer."""
         return await self._ask(method, request, WRITE_SECONDS, lambda failed: failed.meaning == "not sent")
 
     async def _ask(self, method: str, request: Any, seconds: float, again: Callable[[Failure], bool]) -> Any:
@@ -117,7 +117,7 @@ class Connection:
                 raise StoreError(f"etcd {self.server}: the store is closed") from None
             server = self._options.servers[number]
             if failed.meaning == "compacted":
-                raise CompactedThere
+                raise CompactedByServer
             if failed.meaning == "lease":
                 raise LeaseGone
             if failed.meaning == "token" and self._options.user and logins < 2:

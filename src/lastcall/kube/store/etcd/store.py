@@ -18,7 +18,7 @@ from typing import Any
 
 from lastcall.kube.store.api import Compacted, Encode, Entry, Reads, StoreConflict, StoreError
 from lastcall.kube.store.etcd import messages
-from lastcall.kube.store.etcd.connection import CompactedThere, Connection, LeaseGone, WatchCall
+from lastcall.kube.store.etcd.connection import CompactedByServer, Connection, LeaseGone, WatchCall
 from lastcall.kube.store.etcd.freshness import Rounds
 from lastcall.kube.store.etcd.layout import Layout, range_end
 from lastcall.kube.store.etcd.leases import Leases
@@ -104,10 +104,10 @@ class EtcdStore(Index):
         there = await self._current_revision()
         start = max(1, there - self._history_limit)
         try:
-            entries = await self._read_there(start)
-        except CompactedThere:
+            entries = await self._read_from_etcd(start)
+        except CompactedByServer:
             start = min(max(start, await self._compacted_revision(start)), there)
-            entries = await self._read_there(start)
+            entries = await self._read_from_etcd(start)
         self.restore(entries, start)
         self._follower = Background(self._follow(), name="etcd watch")
         await self._reach(there)
@@ -119,8 +119,8 @@ class EtcdStore(Index):
         revision: int = answer.header.revision
         return revision
 
-    async def _read_there(self, revision: int, prefix: str = "", *, start: str = "") -> list[Entry]:
-        """What lies under `prefix`, after `start`, at `revision` (0: now). Raises CompactedThere."""
+    async def _read_from_etcd(self, revision: int, prefix: str = "", *, start: str = "") -> list[Entry]:
+        """What lies under `prefix`, after `start`, at `revision` (0: now). Raises CompactedByServer."""
         first, end = self._layout.everything
         if prefix:
             first = self._layout.path(prefix)
@@ -163,7 +163,7 @@ class EtcdStore(Index):
             began = monotonic(self._clock)
             try:
                 await self._watch()
-            except CompactedThere:
+            except CompactedByServer:
                 _log.warning("etcd: what came after revision %d is compacted: every watch begins anew", self._revision)
                 await crash_guard.keep_running("etcd store", self._begin_anew, self._clock)
             except StoreError as error:
@@ -178,7 +178,7 @@ class EtcdStore(Index):
 
     async def _begin_anew(self) -> None:
         there = await self._current_revision()
-        entries = await self._read_there(there)
+        entries = await self._read_from_etcd(there)
         self.restore(entries, there)
         self._history.begin_anew(there)
         self._wake()
@@ -194,7 +194,7 @@ class EtcdStore(Index):
             async for answer in call.answers():
                 if answer.canceled:
                     if answer.compact_revision:
-                        raise CompactedThere
+                        raise CompactedByServer
                     raise StoreError(f"etcd {self._connection.server}: the watch was ended: {answer.cancel_reason}")
                 self._logged_error = ""
                 for event in answer.events:
@@ -287,8 +287,8 @@ class EtcdStore(Index):
             await self._fresh()
         if revision and revision < self._history.oldest:
             try:
-                entries = await self._read_there(revision, prefix, start=start)
-            except CompactedThere:
+                entries = await self._read_from_etcd(revision, prefix, start=start)
+            except CompactedByServer:
                 raise Compacted(revision, self._history.oldest) from None
             entries.sort(key=lambda entry: entry.key)
             return entries[: limit or None], revision, max(0, len(entries) - limit) if limit else 0
@@ -367,7 +367,7 @@ class EtcdStore(Index):
         self._history.compact(min(revision, self._revision))
         try:
             await self._connection.write(messages.COMPACT, messages.CompactionRequest(revision=revision))
-        except CompactedThere:
+        except CompactedByServer:
             pass
         except StoreError as error:
             _log.warning("revision %d cannot be compacted: %s", revision, error)

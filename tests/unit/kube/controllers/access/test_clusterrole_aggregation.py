@@ -3,15 +3,12 @@
 from collections.abc import Awaitable, Callable
 
 import pytest
-from fake_api import FakeAPI, ListRecorder
+from fake_api import FakeAPI, play
 
 from lastcall.kube.api.errors import status_failure
 from lastcall.kube.api.resources import CLUSTERROLES
 from lastcall.kube.apiserver.auth.bootstrap_policy import default_policy
 from lastcall.kube.controllers.access.clusterrole_aggregation import aggregated_rules
-from lastcall.kube.controllers.manager import run_controllers
-from lastcall.world.tasks import Tasks
-from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 PODS, NODES = ({"apiGroups": [""], "resources": [each], "verbs": ["get"]} for each in ("pods", "nodes"))
@@ -59,19 +56,7 @@ def test_roles_of_controllers_are_there_where_controllers_are_processes_of_their
 
 
 def run(test: Callable[[World, FakeAPI], Awaitable[None]]) -> None:
-    async def main(world: World) -> None:
-        api, recorder = FakeAPI(world), ListRecorder(world)
-        async with Tasks() as tasks:
-            controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca",
-                names=["clusterrole-aggregation-controller"],
-            )  # fmt: skip
-            tasks.spawn(controllers, name="controllers")
-            await world.clock.sleep(1)
-            await test(world, api)
-            tasks.cancel()
-
-    run_virtual(main)
+    play(lambda world, api, _: test(world, api), ["clusterrole-aggregation-controller"], settle=1)
 
 
 def rules_of(api: FakeAPI, name: str) -> list[dict]:

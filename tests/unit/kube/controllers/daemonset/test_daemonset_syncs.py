@@ -7,15 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from fake_api import ConnectionLost, FakeAPI, ListRecorder
+from fake_api import ConnectionLost, FakeAPI, ListRecorder, play
 
 from lastcall.kube.api.errors import status_failure
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import CONTROLLERREVISIONS, DAEMONSETS, EVENTS, NODES, PODS, Resource
 from lastcall.kube.controllers.daemonset import controller
-from lastcall.kube.controllers.manager import run_controllers
-from lastcall.world.tasks import Tasks
-from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 Test = Callable[[World, FakeAPI, ListRecorder], Awaitable[None]]
@@ -24,24 +21,8 @@ FORBIDDEN = status_failure(403, "Forbidden", "no")
 
 def run(test: Test, *there: tuple[Resource, Object], nodes: int = 2) -> None:
     """Play a test with a controller that starts where some objects are there already."""
-
-    async def main(world: World) -> None:
-        api, recorder = FakeAPI(world), ListRecorder(world)
-        for number in range(1, nodes + 1):
-            api.put(NODES, {"metadata": {"name": f"n{number}"}})
-        for resource, obj in there:
-            api.put(resource, obj)
-        async with Tasks() as tasks:
-            controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca",
-                names=["daemonset-controller"],
-            )  # fmt: skip
-            tasks.spawn(controllers, name="controllers")
-            await world.clock.sleep(0.1)
-            await test(world, api, recorder)
-            tasks.cancel()
-
-    run_virtual(main)
+    known = [(NODES, {"metadata": {"name": f"n{number}"}}) for number in range(1, nodes + 1)]
+    play(test, ["daemonset-controller"], [*known, *there])
 
 
 def template(image: str = "one", **spec: Any) -> Object:

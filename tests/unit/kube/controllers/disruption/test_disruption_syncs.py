@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
-from fake_api import FakeAPI, ListRecorder
+from fake_api import FakeAPI, play
 
 from lastcall.kube.api.errors import status_failure
 from lastcall.kube.api.meta import Object
@@ -21,27 +21,12 @@ from lastcall.kube.api.resources import (
     STATEFULSETS,
     Resource,
 )
-from lastcall.kube.controllers.manager import run_controllers
 from lastcall.world.clock import now, rfc3339
-from lastcall.world.tasks import Tasks
-from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 
 def run(test: Callable[[World, FakeAPI], Awaitable[None]]) -> None:
-    async def main(world: World) -> None:
-        api, recorder = FakeAPI(world), ListRecorder(world)
-        async with Tasks() as tasks:
-            controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca",
-                names=["disruption-controller"],
-            )  # fmt: skip
-            tasks.spawn(controllers, name="controllers")
-            await world.clock.sleep(1)
-            await test(world, api)
-            tasks.cancel()
-
-    run_virtual(main)
+    play(lambda world, api, _: test(world, api), ["disruption-controller"], settle=1)
 
 
 def budget(name: str = "pdb", status: Object | None = None, **spec: object) -> Object:

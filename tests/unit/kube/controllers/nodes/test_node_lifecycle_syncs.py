@@ -8,16 +8,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from fake_api import ConnectionLost, FakeAPI, ListRecorder
+from fake_api import ConnectionLost, FakeAPI, play
 
 from lastcall.kube.api.errors import status_failure
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import EVENTS, LEASES, NODES, PODS, Resource
-from lastcall.kube.controllers.manager import run_controllers
 from lastcall.kube.controllers.nodes import lifecycle
 from lastcall.world import crash_guard
-from lastcall.world.tasks import Tasks
-from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 START = "2030-01-01T00:00:00Z"
@@ -33,22 +30,7 @@ Test = Callable[[World, FakeAPI], Awaitable[None]]
 
 def run(test: Test, *there: tuple[Resource, Object]) -> None:
     """Play a test with a controller that starts where some objects are there already."""
-
-    async def main(world: World) -> None:
-        api, recorder = FakeAPI(world), ListRecorder(world)
-        for resource, obj in there:
-            api.put(resource, obj)
-        async with Tasks() as tasks:
-            controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca",
-                names=["node-lifecycle-controller"],
-            )  # fmt: skip
-            tasks.spawn(controllers, name="controllers")
-            await world.clock.sleep(0.1)
-            await test(world, api)
-            tasks.cancel()
-
-    run_virtual(main)
+    play(lambda world, api, _: test(world, api), ["node-lifecycle-controller"], there)
 
 
 def node(ready: str | None = "True", *taints: Object, name: str = "n", beat: str = START, **meta: Any) -> Object:

@@ -7,34 +7,19 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from fake_api import FakeAPI, ListRecorder
+from fake_api import FakeAPI, play
 
 from lastcall.kube.api.errors import status_failure
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import ENDPOINTS, ENDPOINTSLICES, EVENTS, SERVICES
-from lastcall.kube.controllers.manager import run_controllers
 from lastcall.kube.controllers.services.mirroring import MIRRORED_BY
-from lastcall.world.tasks import Tasks
-from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 MANAGED_BY, SERVICE_NAME = "endpointslice.kubernetes.io/managed-by", "kubernetes.io/service-name"
 
 
 def run(test: Callable[[World, FakeAPI], Awaitable[None]]) -> None:
-    async def main(world: World) -> None:
-        api, recorder = FakeAPI(world), ListRecorder(world)
-        async with Tasks() as tasks:
-            controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca",
-                names=["endpointslice-mirroring-controller"],
-            )  # fmt: skip
-            tasks.spawn(controllers, name="controllers")
-            await world.clock.sleep(1)
-            await test(world, api)
-            tasks.cancel()
-
-    run_virtual(main)
+    play(lambda world, api, _: test(world, api), ["endpointslice-mirroring-controller"], settle=1)
 
 
 def service(**spec: Any) -> Object:

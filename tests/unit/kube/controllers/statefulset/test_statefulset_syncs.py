@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from fake_api import ConnectionLost, FakeAPI, ListRecorder
+from fake_api import ConnectionLost, FakeAPI, ListRecorder, play
 
 from lastcall.kube.api.errors import status_failure
 from lastcall.kube.api.meta import Object
@@ -19,9 +19,6 @@ from lastcall.kube.api.resources import (
     STATEFULSETS,
     Resource,
 )
-from lastcall.kube.controllers.manager import run_controllers
-from lastcall.world.tasks import Tasks
-from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 Test = Callable[[World, FakeAPI, ListRecorder], Awaitable[None]]
@@ -32,22 +29,7 @@ GOING = {"deletionTimestamp": "2030-01-01T00:00:00Z", "finalizers": ["x/y"]}
 
 def run(test: Test, *there: tuple[Resource, Object]) -> None:
     """Play a test with a controller that starts where some objects are there already."""
-
-    async def main(world: World) -> None:
-        api, recorder = FakeAPI(world), ListRecorder(world)
-        for resource, obj in there:
-            api.put(resource, obj)
-        async with Tasks() as tasks:
-            controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca",
-                names=["statefulset-controller"],
-            )  # fmt: skip
-            tasks.spawn(controllers, name="controllers")
-            await world.clock.sleep(0.1)
-            await test(world, api, recorder)
-            tasks.cancel()
-
-    run_virtual(main)
+    play(test, ["statefulset-controller"], there)
 
 
 def template(image: str = "one") -> Object:

@@ -4,14 +4,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from fake_api import FakeAPI, ListRecorder
+from fake_api import FakeAPI, ListRecorder, play
 
 from lastcall.kube.api.errors import status_failure
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS
-from lastcall.kube.controllers.manager import run_controllers
-from lastcall.world.tasks import Tasks
-from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 CLAIM_FINALIZER, VOLUME_FINALIZER = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
@@ -19,19 +16,7 @@ DELETED = "2030-01-01T00:00:00Z"
 
 
 def run(test: Callable[[World, FakeAPI, ListRecorder], Awaitable[None]]) -> None:
-    async def main(world: World) -> None:
-        api, recorder = FakeAPI(world), ListRecorder(world)
-        async with Tasks() as tasks:
-            controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca",
-                names=["persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller"],
-            )  # fmt: skip
-            tasks.spawn(controllers, name="controllers")
-            await world.clock.sleep(1)
-            await test(world, api, recorder)
-            tasks.cancel()
-
-    run_virtual(main)
+    play(test, ["persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller"], settle=1)
 
 
 def claim(*finalizers: str, **meta: Any) -> Object:

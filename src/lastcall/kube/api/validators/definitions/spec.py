@@ -13,6 +13,7 @@ from lastcall.kube.api.names import is_dns1035_label, is_dns1123_subdomain
 from lastcall.kube.api.text.go_url import URLError, parse
 from lastcall.kube.api.validators.cluster.webhooks import service_errors, url_errors
 from lastcall.kube.api.validators.definitions.versions import common_errors, version_errors
+from lastcall.kube.api.validators.kind_rules import KindRules
 
 _APPROVED = "api-approved.kubernetes.io"
 _PROTECTED = ("k8s.io", "kubernetes.io")
@@ -51,7 +52,7 @@ def validate_definition_update(new: Object, old: Object) -> list[FieldError]:
     return errors if (old.get("spec") or {}).get("preserveUnknownFields") else errors + _preserve(new)
 
 
-def validate_definition_status(new: Object) -> list[FieldError]:
+def validate_definition_status(new: Object, old: Object) -> list[FieldError]:
     names = (new.get("status") or {}).get("acceptedNames") or {}
     return list(_names(names, "status.acceptedNames"))
 
@@ -197,3 +198,13 @@ def _preserve(definition: Object) -> list[FieldError]:
         return []
     text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
     return [invalid("spec.preserveUnknownFields", True, text)]
+
+
+RULES = {
+    "customresourcedefinitions": KindRules(
+        create=validate_definition,
+        update=validate_definition_update,
+        subresources=(("status", validate_definition_status),),
+    )
+}
+"""By plural."""

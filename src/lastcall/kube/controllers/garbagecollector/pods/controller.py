@@ -29,6 +29,7 @@ from lastcall.kube.controllers.garbagecollector.pods.decide import (
 )
 from lastcall.kube.controllers.informers import NODE, Informers
 from lastcall.kube.controllers.pods.control import delete_pod
+from lastcall.records import rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic, now, rfc3339
@@ -43,11 +44,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 COMPONENT = "pod-garbage-collector-controller"
-_SOURCE = "pkg/controller/podgc/gc_controller.go"
-RULE_TERMINATED = f"{_SOURCE}:gcTerminated"
-RULE_TERMINATING = f"{_SOURCE}:gcTerminating"
-RULE_ORPHANED = f"{_SOURCE}:gcOrphaned"
-RULE_UNSCHEDULED = f"{_SOURCE}:gcUnscheduledTerminating"
 
 
 class PodGarbageCollector:
@@ -105,12 +101,12 @@ class PodGarbageCollector:
         for pod in excess_terminated(list(self._terminated.values()), self._threshold):
             facts: GroundsOfDecision = {"terminated": len(self._terminated), "threshold": self._threshold}
             why = f"more than {self._threshold} Pods have ended"
-            await self._remove(pod, rule=RULE_TERMINATED, why=why, facts=facts)
+            await self._remove(pod, rule=rules.GC_TERMINATED, why=why, facts=facts)
 
     async def _never_scheduled(self) -> None:
         for pod in list(self._unscheduled.values()):
             why = "it is being deleted and has no node that would end it"
-            await self._remove(pod, rule=RULE_UNSCHEDULED, why=why, facts={})
+            await self._remove(pod, rule=rules.GC_UNSCHEDULED_TERMINATING, why=why, facts={})
 
     async def _out_of_service(self) -> None:
         for node in self._nodes.items():
@@ -120,14 +116,14 @@ class PodGarbageCollector:
             for pod in self._pods.by_index(NODE, name):
                 if is_terminating(pod):
                     why = f"its node {name} is not Ready and out of service"
-                    await self._remove(pod, rule=RULE_TERMINATING, why=why, facts={"node": name})
+                    await self._remove(pod, rule=rules.GC_TERMINATING, why=why, facts={"node": name})
 
     async def _orphaned(self) -> None:
         missing = [name for name in self._pods.index_values(NODE) if self._nodes.get("", name) is None]
         for name in self._quarantine.look(missing, monotonic(self._world.clock)):
             if await self._exists(name):
                 continue
-            remove = partial(self._remove, rule=RULE_ORPHANED, why=f"its node {name} no longer exists")
+            remove = partial(self._remove, rule=rules.GC_ORPHANED, why=f"its node {name} no longer exists")
             for pod in self._pods.by_index(NODE, name):
                 target = disruption_target("DeletionByPodGC", "PodGC: node no longer exists")
                 await remove(pod, facts={"node": name}, condition=target)
@@ -141,7 +137,7 @@ class PodGarbageCollector:
         return True
 
     async def _remove(
-        self, pod: Pod, *, rule: str, why: str, facts: GroundsOfDecision, condition: PodCondition | None = None
+        self, pod: Pod, *, rule: rules.Rule, why: str, facts: GroundsOfDecision, condition: PodCondition | None = None
     ) -> None:
         """Mark the Pod Failed, because no kubelet will, then remove it. What is refused is tried in the next round.
 

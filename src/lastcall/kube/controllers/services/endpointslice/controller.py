@@ -47,6 +47,7 @@ from lastcall.kube.controllers.services.endpointslice.triggers import (
     selector_matches,
 )
 from lastcall.kube.controllers.worker import Retry, split_key
+from lastcall.records import rules
 from lastcall.records.kinds import ENDPOINT_CHANGED, ENDPOINT_REMOVED
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
@@ -70,8 +71,6 @@ SLICE_CHANGE_DELAY = 1.0
 ASSUMED_SECONDS = 10.0
 """How long our own write replaces the cache; long after any watch has delivered it."""
 
-RULE_ENDPOINT = "staging/src/k8s.io/endpointslice/utils.go:podToEndpoint"
-RULE_MEMBERS = "staging/src/k8s.io/endpointslice/util/controller_utils.go:ShouldPodBeInEndpoints"
 
 EndpointId = tuple[str, str]
 """(Pod uid, address)."""
@@ -343,7 +342,7 @@ class EndpointSliceController:
                     "terminating": conditions["terminating"],
                     "observedResourceVersion": versions.get(uid, ""),
                 }
-                self._recorder.record(ENDPOINT_CHANGED, pod_uid=uid, rule=RULE_ENDPOINT, facts=changed)
+                self._recorder.record(ENDPOINT_CHANGED, pod_uid=uid, rule=rules.POD_TO_ENDPOINT, facts=changed)
         for uid, address in before:
             if (uid, address) not in written and (uid, address) not in after:
                 removed: EndpointRemoved = {
@@ -351,7 +350,9 @@ class EndpointSliceController:
                     "address": address,
                     "observedResourceVersion": versions.get(uid, ""),
                 }
-                self._recorder.record(ENDPOINT_REMOVED, pod_uid=uid, rule=RULE_MEMBERS, facts=removed)
+                self._recorder.record(
+                    ENDPOINT_REMOVED, pod_uid=uid, rule=rules.SHOULD_POD_BE_IN_ENDPOINTS, facts=removed
+                )
 
     # Our own writes, until the cache has them
 

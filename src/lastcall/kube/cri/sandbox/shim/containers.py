@@ -16,7 +16,7 @@ from lastcall.kube.cri.sandbox.shim import child, dispositions, identity, procfs
 from lastcall.kube.cri.sandbox.shim.limits import Limits, MachineKills
 from lastcall.kube.cri.sandbox.shim.logs import LINES_PER_SECOND, LogFile, Stream
 from lastcall.kube.cri.sandbox.shim.loop import Loop, Timer
-from lastcall.kube.cri.sandbox.shim.namespaces import Own, Sandbox
+from lastcall.kube.cri.sandbox.shim.namespaces import Own, Sandbox, clone_into
 from lastcall.kube.cri.sandbox.shim.pod_groups import NodeSize
 from lastcall.kube.cri.sandbox.shim.process import Exit, Journal, Output, Process, Stdio, launch
 from lastcall.kube.cri.sandbox.shim.single_id import filters
@@ -484,24 +484,3 @@ class Container:
         self.limits.remove()
         if self.process is not None:
             self.process.journal.remove()
-
-
-def clone_into(pid_target: int, flags: int, own: Own, cgroup: str) -> tuple[int, int]:
-    """clone3 whose child starts in the PID namespace of the process behind `pid_target` (-1: the shim's own), and in
-    the version 2 group `cgroup` ("": the shim's own)."""
-    group = os.open(cgroup, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if cgroup else -1
-    pid = -1
-    try:
-        if pid_target < 0:
-            pid, pidfd = linux.clone3_pidfd(flags, group)
-            return pid, pidfd
-        linux.setns(pid_target, linux.CLONE_NEWPID)
-        try:
-            pid, pidfd = linux.clone3_pidfd(flags, group)
-        finally:
-            if pid != 0:
-                linux.setns(own.pid, linux.CLONE_NEWPID)
-        return pid, pidfd
-    finally:
-        if group >= 0:
-            os.close(group)

@@ -10,7 +10,8 @@ import signal
 import time
 
 from lastcall.kube.cri.sandbox.shim import child, procfs
-from lastcall.kube.cri.sandbox.shim.containers import KILL_ROUNDS, Container, Context, clone_into
+from lastcall.kube.cri.sandbox.shim.containers import KILL_ROUNDS, Container, Context
+from lastcall.kube.cri.sandbox.shim.namespaces import clone_into
 from lastcall.kube.cri.sandbox.shim.process import Exit, Journal, Launched, Output, Process, Stdio, launch
 from lastcall.records import kinds
 from lastcall.world import linux

@@ -213,3 +213,24 @@ def remove_shared_memory(path: str) -> None:
     with contextlib.suppress(OSError):
         os.rmdir(path)
         os.rmdir(os.path.dirname(path))
+
+
+def clone_into(pid_target: int, flags: int, own: Own, cgroup: str) -> tuple[int, int]:
+    """clone3 whose child starts in the PID namespace of the process behind `pid_target` (-1: the shim's own), and in
+    the version 2 group `cgroup` ("": the shim's own)."""
+    group = os.open(cgroup, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if cgroup else -1
+    pid = -1
+    try:
+        if pid_target < 0:
+            pid, pidfd = linux.clone3_pidfd(flags, group)
+            return pid, pidfd
+        linux.setns(pid_target, linux.CLONE_NEWPID)
+        try:
+            pid, pidfd = linux.clone3_pidfd(flags, group)
+        finally:
+            if pid != 0:
+                linux.setns(own.pid, linux.CLONE_NEWPID)
+        return pid, pidfd
+    finally:
+        if group >= 0:
+            os.close(group)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.kube.api.text.times import from_unix
 from lastcall.kube.cri.api import ContainerState, ContainerStatus
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world.clock import Clock, monotonic, rfc3339
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 POD_UID_LABEL = "io.kubernetes.pod.uid"
 NEVER_STARTED = ("StartError", "ContainerCannotRun")
-RULE_STOP = "containerd internal/cri/server/container_stop.go:stopContainer"
 SIGKILL_EXIT = 137
 NOT_SEEN = (
     "What PID 1 did with its stop signal, who else sent signals, which processes were left, and what was printed: the "
@@ -84,7 +83,7 @@ class EndsFromStatus:
             kinds.SIGNAL_SENT,
             pod_uid=status.labels.get(POD_UID_LABEL, ""),
             container=status.metadata.name,
-            rule=RULE_STOP,
+            rule=rules.STOP_CONTAINER,
             facts=facts,
             evidence="inferred",
         )

@@ -73,8 +73,8 @@ def test_what_is_wrong_with_an_api_service_is_said_as_the_real_server_says_it(
 
 
 def test_a_condition_has_one_of_three_statuses() -> None:
-    assert validate_api_service_status({"status": {"conditions": [{"status": "True"}]}}) == []
-    assert len(validate_api_service_status({"status": {"conditions": [{"status": "Maybe"}, {}]}})) == 2
+    assert validate_api_service_status({"status": {"conditions": [{"status": "True"}]}}, {}) == []
+    assert len(validate_api_service_status({"status": {"conditions": [{"status": "Maybe"}, {}]}}, {})) == 2
 
 
 def of_type(kind: str, port: int = 443, name: str = "") -> dict:

@@ -4,7 +4,7 @@ from lastcall.kube.api import Object, Resource, StatusError, is_not_found, name_
 from lastcall.kube.client import Client
 
 
-async def get_if_there(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
+async def get_or_none(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
     """Return the object, None when it does not exist. Raises StatusError, ConnectionLost."""
     try:
         return await client.get(resource, name, namespace)
@@ -14,7 +14,7 @@ async def get_if_there(client: Client, resource: Resource, name: str, namespace:
         raise
 
 
-async def delete_if_there(
+async def delete_if_exists(
     client: Client, resource: Resource, obj: Object, *, grace: int | None = None, policy: str | None = None
 ) -> bool:
     """Return whether the object existed; another one of its name stays. Raises StatusError, ConnectionLost."""

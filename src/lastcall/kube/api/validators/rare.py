@@ -1,4 +1,4 @@
-"""The rules of this folder, imported group by group: most clusters have only flow control and addresses."""
+"""The rules of kinds that most clusters have no or few objects of, imported group by group."""
 
 from collections.abc import Callable, Mapping
 
@@ -47,8 +47,40 @@ def _admission() -> Mapping[str, KindRules]:
     return policies.RULES
 
 
+def _limits() -> Mapping[str, KindRules]:
+    # late: with the first object of the group
+    from lastcall.kube.api.validators import limits
+
+    return limits.RULES
+
+
+def _autoscaling() -> Mapping[str, KindRules]:
+    # late: with the first object of the group
+    from lastcall.kube.api.validators import autoscaling
+
+    return autoscaling.RULES
+
+
+def _api_services() -> Mapping[str, KindRules]:
+    # late: with the first object of the group
+    from lastcall.kube.api.validators import apiservices
+
+    return apiservices.RULES
+
+
+def _definitions() -> Mapping[str, KindRules]:
+    # late: with the first object of the group
+    from lastcall.kube.api.validators.definitions import spec
+
+    return spec.RULES
+
+
 _GROUPS: Mapping[str, Callable[[], Mapping[str, KindRules]]] = {
+    "": _limits,
     "admissionregistration.k8s.io": _admission,
+    "apiextensions.k8s.io": _definitions,
+    "apiregistration.k8s.io": _api_services,
+    "autoscaling": _autoscaling,
     "certificates.k8s.io": _certificates,
     "networking.k8s.io": _addresses,
     "storage.k8s.io": _csi,

@@ -6,13 +6,13 @@ import ssl
 from urllib.parse import urlsplit
 
 from lastcall.errors import UserError, WorldError
-from lastcall.kube.store import EtcdOptions
+from lastcall.kube.store.etcd.options import EtcdOptions
 
 SECONDS = 5.0
 
 
-def check_reachable(options: EtcdOptions) -> None:
-    """Raises UserError when what gRPC needs is not installed, WorldError when no member takes a connection."""
+def check_etcd(options: EtcdOptions) -> None:
+    """Check that a member takes a connection. Raises UserError if what gRPC needs is not installed, else WorldError."""
     # late: only to look whether it is there
     from importlib.util import find_spec
 
@@ -30,7 +30,7 @@ def check_reachable(options: EtcdOptions) -> None:
 
 def _connect(options: EtcdOptions, server: str) -> None:
     # late: only with an etcd
-    from lastcall.kube.apiserver import with_certificate
+    from lastcall.kube.apiserver.auth.tls import with_certificate
 
     parts = urlsplit(server)
     with socket.create_connection((parts.hostname or "", parts.port or 0), SECONDS) as sock:

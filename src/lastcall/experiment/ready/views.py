@@ -47,7 +47,7 @@ async def until_changed(changed: asyncio.Event) -> None:
             await changed.wait()
 
 
-class There(ABC):
+class ReadinessView(ABC):
     """How to look. Raises StatusError, ConnectionLost."""
 
     __slots__ = ()
@@ -86,7 +86,7 @@ class There(ABC):
 
 
 @dataclass(slots=True)
-class Followed(There):
+class Followed(ReadinessView):
     """The Pods and owners that a run has created. `drain` waits for the records of what has happened."""
 
     following: PodFollower
@@ -131,7 +131,7 @@ class Followed(There):
 
 
 @dataclass(slots=True)
-class OneWorkload(There):
+class OneWorkload(ReadinessView):
     """A workload as the API has it. `records` grow meanwhile."""
 
     reach: Callable[[], Client]
