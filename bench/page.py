@@ -1,7 +1,8 @@
 """What the live page costs, and how smooth it is: `python -m bench page WHAT [--pods 500]`, WHAT one of:
 
 cost     CPU of the cluster's processes with `--pods` real Pods, without a page and with one open in a browser, in
-         turns: while nothing happens, and while a Pod is deleted each second; it says how many a second were
+         turns: while nothing happens, and while a Pod is deleted each second; it says how many a second were. It
+         measures for three minutes after the Pods run, and says on stderr what it does
 frames   frame times in the browser while 200 of `--pods` real Pods end; of what runs after `--minutes`, where a
          machine cannot start as many in that time
 replayed the same with copies of one real Pod, of which 200 end in 20 s with its records: the CPU is the browser's
@@ -18,6 +19,7 @@ import dataclasses
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -53,13 +55,17 @@ PORTION = 100
 class Cluster:
     """`lastcall up`, in a home of its own, with so many Pods that run."""
 
-    def __init__(self, home: str, pods: int, minutes: float) -> None:
+    def __init__(self, home: str) -> None:
+        self.home = home
         self.environment = {**os.environ, "XDG_STATE_HOME": f"{home}/state", "XDG_DATA_HOME": f"{home}/data"}
         os.environ["XDG_STATE_HOME"] = f"{home}/state"
+
+    def start(self, pods: int, minutes: float) -> None:
+        """Start it, and so many Pods as run in that time."""
         nodes = max(1, -(-pods // 200))
         up = ("up", "--detach", "--name", NAME, "--nodes", str(nodes), "--max-pods", "250", "--timeout", "300")
         facts = json.loads(self.run(*LASTCALL, *up, "-o", "json"))
-        self.kubectl = ("kubectl", "--kubeconfig", facts["kubeconfig"], "--cache-dir", f"{home}/kubectl")
+        self.kubectl = ("kubectl", "--kubeconfig", facts["kubeconfig"], "--cache-dir", f"{self.home}/kubectl")
         began, before = time.monotonic(), self.memory()
         self.pods = self.create(pods, began + minutes * 60)
         took, each = time.monotonic() - began, (self.memory() - before) * 1024 / max(1, self.pods)
@@ -140,8 +146,9 @@ def _tree(roots: list[int]) -> set[int]:
 @contextmanager
 def cluster(pods: int, minutes: float = 60.0) -> Iterator[Cluster]:
     home = tempfile.mkdtemp(prefix="lastcall-page-")
-    made = Cluster(home, pods, minutes)
+    made = Cluster(home)
     try:
+        made.start(pods, minutes)
         yield made
     finally:
         made.down()
@@ -190,13 +197,17 @@ async def cost(pods: int) -> None:
         shares.setdefault((bool(page), busy), []).append(used)
 
     with cluster(pods) as made, BrowserProcess() as process:
+        print(f"{made.started}\n", flush=True)
         async with Browser(process) as browser:
             await asyncio.sleep(10)
-            for _ in range(ROUNDS):
+            for number in range(1, ROUNDS + 1):
+                print(f"round {number} of {ROUNDS}: without a page", file=sys.stderr)
                 for busy in (False, True):
                     await measure(made, 0, busy)
-                    async with opened(made, browser, 1) as (_, pid):
-                        await asyncio.sleep(5)
+                print(f"round {number} of {ROUNDS}: with a page", file=sys.stderr)
+                async with opened(made, browser, 1) as (_, pid):
+                    await asyncio.sleep(5)
+                    for busy in (False, True):
                         await measure(made, pid, busy)
     print(f"% of a core, median of {ROUNDS} times {SECONDS:g} s, {pods} Pods at first")
     print(f"Pods were deleted every {lasted / deleted:.2f} s: {deleted} of them\n")
@@ -395,7 +406,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--ends", type=int, default=10 * MAX_PODS)
     options = parser.parse_args()
-    print(machine(), "\n", sep="\n")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # `finally` removes the cluster
+    print(machine(), "\n", sep="\n", flush=True)
     if options.what == "steps":
         asyncio.run(steps())
     elif options.what == "replayed":

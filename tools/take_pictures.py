@@ -74,7 +74,7 @@ class Studio:
 
     async def open(self, **options: Any) -> Page:
         page = await self._browser.open(self._link(), **options)
-        await seen(page, "document.querySelector('.status.running')")
+        await seen(page, "document.querySelector('.status:not(.lost)')")  # a rollout's cluster may have ended
         return page
 
     async def take(self, page: Page, name: str, *, kept: bool = True, height: int = 0) -> None:

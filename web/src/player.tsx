@@ -19,15 +19,18 @@ export function usePlayer(from: number, to: number, begin: number) {
   }, [begin]);
   useEffect(() => {
     if (!playing) return;
-    const pace = calm.matches ? 500 : 40;
+    // By the time that has passed: in a slow browser, or a tab behind others, timers come late.
+    let last = performance.now();
     const timer = setInterval(() => {
+      const passed = performance.now() - last;
+      last += passed;
       setAt((now) => {
-        const then = now + (pace / 1000) * speed;
+        const then = now + (passed / 1000) * speed;
         if (then < to) return then;
         setPlaying(false);
         return to;
       });
-    }, pace);
+    }, calm.matches ? 500 : 40);
     return () => clearInterval(timer);
   }, [playing, speed, to]);
   const play = () => {

@@ -58,33 +58,33 @@ export function RolloutPicture({ shown, label, predicted, textures = !predicted 
   const height = TOP + shown.strips.reduce((sum, each) => sum + heightOf(each), 0) + (shown.pods.length + (nowhere.length ? 1 : 0)) * LANE + 4;
 
   const strip = (which: Picture["strips"][number], top: number) => {
-    const most = Math.max(1, ...which.columns.map(([, a, m, l]) => a + m + l));
+    const most = Math.max(1, ...which.columns.map(([, a, m, l, u]) => a + m + l + u));
     const room = STRIP - 30;
-    let [answered, lost] = [0, 0];
-    const bars = which.columns.map(([column, a, m, l]) => {
-      answered += a + m;
+    let [total, lost] = [0, 0];
+    const bars = which.columns.map(([column, a, m, l, u]) => {
+      total += a + m + l + u;
       lost += l;
       const begin = shown.start + column * shown.column;
       const high = (count: number, least: number) => (count ? Math.max(least, (count / most) * room) : 0);
-      const [red, orange, plain] = [high(l, 7), high(m, 2), high(a, 2)];
+      const [red, orange, plain, empty] = [high(l, 7), high(m, 2), high(a, 2), high(u, 2)];
       const base = top + STRIP - 10;
       const bar = (kind: string, y: number, h: number, count: number) =>
         count > 0 && (
           <g key={kind}>
             <rect class={`r-${kind}`} x={x(begin)} width={wide(begin, begin + shown.column * 0.9)} y={y} height={h}>
-              <title>{`${count} ${r(kind as "lost")}, ${seconds(begin)} s`}</title>
+              <title>{`${count} ${r(kind as "lost" | "notMeasured")}, ${seconds(begin)} s`}</title>
             </rect>
-            {kind !== "answered" && <rect class="texture" fill={`url(#t-${kind})`} x={x(begin)} width={wide(begin, begin + shown.column * 0.9)} y={y} height={h} />}
+            {(kind === "lost" || kind === "moved") && <rect class="texture" fill={`url(#t-${kind})`} x={x(begin)} width={wide(begin, begin + shown.column * 0.9)} y={y} height={h} />}
           </g>
         );
       const glyph = (kind: "lost" | "moved") => (
         <svg key={`${kind} sign`} x={x(begin + shown.column * 0.45)} y={base + 4} overflow="visible"><path class={`r-sign r-sign-${kind}`} d={GLYPHS[kind]} /></svg>
       );
-      return [bar("lost", base - red, red, l), bar("moved", base - red - orange, orange, m), bar("answered", base - red - orange - plain, plain, a), l > 0 ? glyph("lost") : m > 0 && glyph("moved")];
+      return [bar("lost", base - red, red, l), bar("moved", base - red - orange, orange, m), bar("answered", base - red - orange - plain, plain, a), bar("notMeasured", base - red - orange - plain - empty, empty, u), l > 0 ? glyph("lost") : m > 0 && glyph("moved")];
     });
     return (
       <g key={which.kind}>
-        <text class="lane-name" x="2" y={top + 13}>{r("requests", { k: which.kind })} <tspan class="lane-detail">{answered + lost}{lost ? `, ${lost} ${r("lost")}` : ""}</tspan></text>
+        <text class="lane-name" x="2" y={top + 13}>{r("requests", { k: which.kind })} <tspan class="lane-detail">{total}{lost ? `, ${lost} ${r("lost")}` : ""}</tspan></text>
         {which.tracks.length ? <Tracks strip={which} top={top} x={x} wide={wide} /> : bars}
         {which.latency.length > 0 && <LatencyStrip strip={which} shown={shown} top={top + heightOf(which) - LATENCY} x={x} wide={wide} />}
       </g>
@@ -167,8 +167,8 @@ export function RolloutPicture({ shown, label, predicted, textures = !predicted 
       {shown.controlTotal > 0 && <p class="hint not-counted">{r("control", { n: shown.controlTotal })}</p>}
       {shown.unmeasured > 0 && <p class="hint not-counted">{r("unmeasured", { n: shown.unmeasured })}</p>}
       <ul class="keys-of-picture">
-        {(["answered", "moved", "lost", "ready", "hook", "drain", "routed"] as const).map((each) => (
-          <li key={each}><Key of={each} /> {r(each)}</li>
+        {(["answered", "moved", "lost", "notMeasured", "ready", "hook", "drain", "routed"] as const).map((each) => (
+          (each !== "notMeasured" || shown.unmeasured > 0) && <li key={each}><Key of={each} /> {r(each)}</li>
         ))}
         {shown.pods.some((pod) => pod.killed) && <li><Key of="kill" /> SIGKILL</li>}
       </ul>
@@ -176,7 +176,7 @@ export function RolloutPicture({ shown, label, predicted, textures = !predicted 
   );
 }
 
-const KEYS: Record<string, [string, string]> = { answered: ["r-answered", ""], moved: ["r-moved", "moved"], lost: ["r-lost", "lost"], ready: ["bar b-ready", ""], hook: ["bar b-preStop", "hook"], drain: ["bar b-drain", "drain"] };
+const KEYS: Record<string, [string, string]> = { answered: ["r-answered", ""], notMeasured: ["r-notMeasured", ""], moved: ["r-moved", "moved"], lost: ["r-lost", "lost"], ready: ["bar b-ready", ""], hook: ["bar b-preStop", "hook"], drain: ["bar b-drain", "drain"] };
 
 /** As it looks in the picture. */
 function Key({ of }: { of: string }) {

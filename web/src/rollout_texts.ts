@@ -41,6 +41,7 @@ const TEXTS = {
   ],
   requests: ["{k} requests", "{k} リクエスト"],
   answered: ["answered", "応答あり"],
+  notMeasured: ["not measured", "測定できず"],
   moved: ["carried on elsewhere", "別の接続で継続"],
   lost: ["lost", "失われた"],
   ready: ["ready", "準備完了"],

@@ -46,7 +46,7 @@ export interface Track {
 
 export interface Strip {
   kind: Load;
-  columns: [column: number, answered: number, moved: number, lost: number][];
+  columns: [column: number, answered: number, moved: number, lost: number, unmeasured: number][];
   /** Of what lasts for seconds, in place of columns: rows of lines. */
   tracks: Track[][];
   /** Of good answers, in milliseconds. */

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from lastcall.cli.output import document
-from lastcall.cli.run.experiment import status_of
+from lastcall.cli.run.story import status_of
 from lastcall.cli.run.under_load import send_requests, target_of_run
 from lastcall.endings import Ending
 from lastcall.endings.render.live import LiveTimeline

@@ -104,7 +104,7 @@ def test_a_command_that_shows_no_page_imports_none() -> None:
 
     program = (
         "import sys, lastcall.cli.up, lastcall.cli.demo, lastcall.cli.rollout.command, lastcall.cli.trace.command, "
-        "lastcall.cli.trace.session, lastcall.cli.run.experiment, lastcall.experiment.rollout.session, "
+        "lastcall.cli.trace.session, lastcall.cli.run.story, lastcall.experiment.rollout.session, "
         "lastcall.cli.staying.life, lastcall.kube.cluster.staying.front; "
         "print([m for m in sys.modules if m.startswith('lastcall.ui')])"
     )

@@ -1,5 +1,6 @@
 """`lastcall run`: ends real Pods and shows how they ended."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from lastcall.cli.run.options import make_options, propagation_option, run_optio
 from lastcall.contexts import ContextOptions
 
 if TYPE_CHECKING:
+    from lastcall.manifests import Manifest
     from lastcall.trace.node_agent import AgentOptions
 
 PLACES = (
@@ -88,9 +90,13 @@ def run(
             run_on_existing(sources, asked, yes, delete, agents, (url, url_ca, image), make_options(**options))
         )
     # late: 100 ms of `run --help`
-    from lastcall.cli.certain_errors import tell_certain_errors
     from lastcall.cli.run.experiment import run_manifests
 
-    loaded, made = sources.load(), make_options(**options)
-    tell_certain_errors(loaded)
-    raise SystemExit(run_manifests(loaded, made))
+    raise SystemExit(run_manifests(sources.load(), make_options(**options), check=_tell_certain_errors))
+
+
+def _tell_certain_errors(manifests: "Sequence[Manifest]") -> None:
+    # late: meanwhile the cluster starts on another processor
+    from lastcall.cli.certain_errors import tell_certain_errors
+
+    tell_certain_errors(manifests)

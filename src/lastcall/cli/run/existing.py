@@ -9,7 +9,7 @@ from lastcall.cli.certain_errors import tell_certain_errors
 from lastcall.cli.confirmation import confirm
 from lastcall.cli.options import Sources, is_set
 from lastcall.cli.requests import entered
-from lastcall.cli.run.experiment import show, shown, status_of, tell_failure
+from lastcall.cli.run.story import show, shown, status_of, tell_failure
 from lastcall.cli.terminal import note
 from lastcall.contexts import ContextOptions, choose
 from lastcall.endings import Ending

@@ -22,6 +22,8 @@ from lastcall.ui.rollout.latency import latency_columns
 from lastcall.ui.rollout.tracks import tracks
 
 MOST_COLUMNS = 240
+BECAME = ("answered", "moved", "lost", "unmeasured")
+"""What a column counts, in this order."""
 LEAST_COLUMN = 0.05
 """Seconds."""
 MARKS = 500
@@ -34,7 +36,7 @@ def picture(
     """Return the picture. Seconds count from `zero`, the disruption where there was one. `found` is None before it.
 
     The strips have every request: those of `totals`, `controlTotal` that had ended before the disruption, and
-    `unmeasured` of a client that was held up.
+    `unmeasured` of a client that was held up, which are not drawn as lost.
     """
     begin = min((each.sent for each in outcomes), default=zero) - zero
     end = max([each.finished for each in outcomes] + [now]) - zero
@@ -43,7 +45,7 @@ def picture(
         "start": round(begin, 3),
         "end": round(end, 3),
         "column": wide,
-        "strips": _strips(outcomes, zero, begin, wide),
+        "strips": _strips(outcomes, _unmeasured(outcomes, found), zero, begin, wide),
         "pods": [_pod(each, zero) for each in lives if each.name and (each.ready is not None or each.deleted)],
         "lost": _marks(found.lost, lives, begin, end) if found is not None else [],
         "causes": _causes(found) if found is not None else [],
@@ -60,21 +62,27 @@ def _column(seconds: float) -> float:
     return float(LEAST_COLUMN * 2 ** max(0, math.ceil(math.log2(max(seconds, 1) / LEAST_COLUMN / MOST_COLUMNS))))
 
 
-def _strips(outcomes: Sequence[Outcome], zero: float, begin: float, wide: float) -> list[dict[str, Any]]:
-    """Of each kind, by columns: answered, carried on elsewhere, lost; and how long good answers took."""
+def _unmeasured(outcomes: Sequence[Outcome], found: Account | None) -> set[int]:
+    """Return the ids of losses of a client that was held up; before the account, of all that may turn out to be."""
+    return {each.id for each in (outcomes if found is None else found.unmeasured) if not each.measured}
+
+
+def _strips(
+    outcomes: Sequence[Outcome], unmeasured: set[int], zero: float, begin: float, wide: float
+) -> list[dict[str, Any]]:
+    """Of each kind, by columns: answered, carried on elsewhere, lost, not measured; how long good answers took."""
     counts: Counter[tuple[str, int, str]] = Counter()
     kinds: dict[str, list[Outcome]] = {}
     for each in outcomes:
-        became = "lost" if each.lost else "moved" if each.moved else "answered"
+        became = "moved" if each.moved else "answered"
+        if each.lost:
+            became = "unmeasured" if each.id in unmeasured else "lost"
         counts[each.kind, int((each.sent - zero - begin) / wide), became] += 1
         kinds.setdefault(each.kind, []).append(each)
     found = []
     for kind, those in kinds.items():
         columns = sorted({column for of, column, _ in counts if of == kind})
-        rows = [
-            [column, counts[kind, column, "answered"], counts[kind, column, "moved"], counts[kind, column, "lost"]]
-            for column in columns
-        ]
+        rows = [[column, *(counts[kind, column, became] for became in BECAME)] for column in columns]
         lasting = kind in LONG_LIVED
         found.append(
             {

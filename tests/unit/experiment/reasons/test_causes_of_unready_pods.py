@@ -7,7 +7,7 @@ import pytest
 from published_schema import PUBLISHED, problems
 
 from lastcall.cli.rollout import rounds
-from lastcall.cli.run.experiment import show
+from lastcall.cli.run.story import show
 from lastcall.endings import Finding
 from lastcall.endings.story import Change
 from lastcall.errors import Crashed, NotReady, UnreadyCause

@@ -103,7 +103,7 @@ def test_more_at_a_time_than_can_be_drawn_are_columns() -> None:
     held = [Outcome(10 + n, "stream", 8.0, 8.0, 13.0, 10 + n, 0.0, 200, "10.244.0.2", "") for n in range(60)]
     (report,) = reports(replace(first, outcomes=held, account=account(held, first.lives, [], 10.0)))
     (strip,) = report["strips"]
-    assert (strip["tracks"], strip["columns"]) == ([], [[0, 60, 0, 0]])
+    assert (strip["tracks"], strip["columns"]) == ([], [[0, 60, 0, 0, 0]])
 
 
 def many(lost_every: int) -> Result:
@@ -116,7 +116,7 @@ def many(lost_every: int) -> Result:
 
 def test_a_few_lost_ones_among_thousands_are_counted_as_the_header_counts_them() -> None:
     (report,) = reports(many(4000))
-    assert sum(lost for *_, lost in report["strips"][0]["columns"]) == 5
+    assert sum(lost for *_, lost, _ in report["strips"][0]["columns"]) == 5
     assert (report["totals"], report["losses"], report["controlTotal"]) == ({"fresh": 15001}, {"fresh": 4}, 4999)
     assert "15001 requests to Service web from the disruption on (15001 fresh)" in report["about"]
 

@@ -89,6 +89,21 @@ def test_requests_are_columns_and_lost_ones_count_from_the_disruption_on() -> No
     assert (pod["name"], pod["deleted"], pod["exited"]) == ("web-1", 0.0, 0.2)
 
 
+def test_a_request_that_was_not_measured_is_not_drawn_as_lost() -> None:
+    """The client itself was held up: the heading of the strip would name more losses than the account."""
+    shown, _, _ = room()
+    shown.update(STATE)
+    shown.records(records())
+    held_up = Outcome(2, "fresh", 10.02, 10.02, 13.02, 2, 0.0, 0, "10.244.0.9", "connect timeout", 0.9)
+    shown.outcomes([outcome(1, 10.01), held_up.to_wire()])
+    shown.draw()
+    told = shown.document
+    assert (told["unmeasured"], told["losses"], told["totals"]) == (1, {}, {"fresh": 1})
+    (strip,) = told["strips"]
+    became = [sum(row[place] for row in strip["columns"]) for place in range(1, 5)]
+    assert became == [1, 0, 0, 1], "answered, carried on elsewhere, lost, not measured"
+
+
 def test_a_new_experiment_begins_with_an_empty_picture() -> None:
     shown, _, _ = room()
     shown.update(STATE)
