@@ -237,7 +237,7 @@ def test_in_the_foreground_down_ends_it_too(own: Place) -> None:
         await_running(own)
         own.ok("down")
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 0 and "Ctrl-C ends it" in out and "cluster lastcall is gone" in err
+    assert process.returncode == 0 and "Ctrl-C ends the cluster" in out and "cluster lastcall is gone" in err
 
 
 STAGES = [

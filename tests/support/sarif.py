@@ -50,7 +50,9 @@ _PHYSICAL = _object(
     artifactLocation=_object(("uri",), uri=_TEXT),
     region=_object(("startLine",), startLine={"type": "integer"}, startColumn={"type": "integer"}),
 )
-_LOCATION = _object(physicalLocation=_PHYSICAL, logicalLocations=_list(_object(fullyQualifiedName=_TEXT)))
+_LOCATION = _object(
+    ("physicalLocation",), physicalLocation=_PHYSICAL, logicalLocations=_list(_object(fullyQualifiedName=_TEXT))
+)
 _RESULT = _object(
     ("message", "locations", "ruleId"),
     ruleId={"enum": list(RULES)},
@@ -105,13 +107,11 @@ def _problems_of_a_run(run: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _problems_of_a_place(place: Mapping[str, Any]) -> Iterator[str]:
-    if not place:
-        yield "a location that is nowhere"
-    if (physical := place.get("physicalLocation")) is not None:
-        if not _REFERENCE.fullmatch(physical["artifactLocation"]["uri"]):
-            yield f"no URI: {physical['artifactLocation']['uri']!r}"
-        if min(physical["region"].values()) < 1:
-            yield f"a place before the first line or column: {physical['region']}"
+    physical = place["physicalLocation"]
+    if not _REFERENCE.fullmatch(physical["artifactLocation"]["uri"]):
+        yield f"no URI: {physical['artifactLocation']['uri']!r}"
+    if "region" in physical and min(physical["region"].values()) < 1:
+        yield f"a place before the first line or column: {physical['region']}"
 
 
 def _misread(message: Mapping[str, str]) -> Iterator[str]:

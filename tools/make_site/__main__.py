@@ -7,6 +7,7 @@ What Zensical reads is beside it, in FOLDER-source: `mkdocs.yml` and plain Markd
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import yaml
@@ -45,7 +46,7 @@ document.querySelectorAll("nav.md-nav[aria-labelledby]").forEach((nav, at) => {
 });
 """
 
-REFERENCE = {
+MADE = {
     "Commands": "reference/commands.md",
     "Records": "reference/records.md",
     "Findings": "reference/findings.md",
@@ -54,6 +55,7 @@ REFERENCE = {
     "JSON Schemas": "reference/schemas.md",
     "Python API": "reference/python.md",
 }
+"""The reference that is made of the code."""
 
 
 def source(work: Path) -> None:
@@ -61,7 +63,7 @@ def source(work: Path) -> None:
     shutil.rmtree(work, ignore_errors=True)
     places = {**pages.documents(), **pages.files()}
     if left := pages.missing_guides(pages.documents()):
-        raise SystemExit(f"in no list of tools/make_site/pages.py:GUIDES: {', '.join(left)}")
+        raise SystemExit(f"in no list of tools/make_site/pages.py: {', '.join(left)}")
     for path, place in places.items():
         if path.endswith(".md"):
             _write(work / "docs" / place, pages.taken_over((ROOT / path).read_text("utf-8"), path, places))
@@ -85,12 +87,11 @@ def source(work: Path) -> None:
 
 def configuration(documents: dict[str, str]) -> dict[str, object]:
     """Return mkdocs.yml, without fonts of others and without `repo_url`, whose host the theme would ask."""
-    guides = [{title: [f"{name}.md" for name in names]} for title, names in pages.GUIDES.items()]
-    deeper = {
-        title: [place for place in documents.values() if place.startswith(folder)]
-        for title, folder in (("Architecture", "architecture/"), ("Contributing", "contributing/"))
-    }
-    lesson = ["tour.md", "lesson.md", "lesson.ja.md", "stories.md"]
+    architecture, contributing = (
+        [place for place in documents.values() if place.startswith(folder)]
+        for folder in ("architecture/", "contributing/")
+    )
+    played = ["tour.md", "lesson.md", "lesson.ja.md", "stories.md"]
     return {
         "site_name": "lastcall",
         "site_description": "Real Kubernetes Pods on one Linux machine, and the exact story of how each of them ends",
@@ -125,13 +126,21 @@ def configuration(documents: dict[str, str]) -> dict[str, object]:
             "not_found": "warn",
         },
         "nav": [
-            guides[0],
-            {"How a Pod stops": lesson},
-            {"Guides": guides[1:]},
-            {"Reference": [{title: place} for title, place in REFERENCE.items()]},
-            *({title: places} for title, places in deeper.items()),
+            {"Tutorial": [*_files(pages.TUTORIAL), {"How a Pod stops": played}]},
+            {"How-to guides": _sections(pages.HOW_TO)},
+            {"Reference": [*({title: place} for title, place in MADE.items()), *_sections(pages.REFERENCE)]},
+            {"Explanation": [*_sections(pages.EXPLANATION), {"Architecture": architecture}]},
+            {"Project": [*_files(pages.PROJECT), {"Contributing": contributing}]},
         ],
     }  # fmt: skip
+
+
+def _files(names: Iterable[str]) -> list[str]:
+    return [f"{name}.md" for name in names]
+
+
+def _sections(lists: Mapping[str, Iterable[str]]) -> list[dict[str, list[str]]]:
+    return [{title: _files(names)} for title, names in lists.items()]
 
 
 def _write(path: Path, text: str) -> None:

@@ -19,17 +19,26 @@ ELSEWHERE = {
 }
 """Documents outside of docs/, and their places."""
 
-GUIDES = {
-    "First steps": ("index", "install", "run", "rollout", "lint", "clusters", "ui"),
-    "In tests": ("python", "operators", "without-docker", "ci", "config"),
-    "Coming from": ("from-kind", "from-k3d", "from-minikube", "from-envtest", "comparison"),
-    "Existing clusters": ("any-cluster", "audit", "node-agent", "monitoring", "metrics", "engines"),
-    "Why it happens": ("pains", "diagnosis", "glossary"),
-    "As Kubernetes does it": ("fidelity", "conformance", "machines"),
-    "Formats": ("ending-v1", "rollout-v1"),
-    "The project": ("changelog", "security", "style", "dependencies", "testing", "performance", "bench"),
+TUTORIAL = ("index", "install", "run", "rollout")
+"""Pages to read first, one after the other. The tour, the lesson and stories come after them."""
+HOW_TO = {
+    "Manifests and clusters": ("lint", "clusters", "ui", "without-docker"),
+    "Symptoms": ("pains",),
+    "Tests": ("python", "operators", "ci"),
+    "Coming from": ("from-kind", "from-k3d", "from-minikube", "from-envtest"),
+    "Existing clusters": ("any-cluster", "audit", "node-agent", "monitoring", "engines"),
 }
-"""Title → guides, in the order of the site. The build fails if a guide is in no list."""
+REFERENCE = {
+    "Formats": ("ending-v1", "rollout-v1"),
+    "Options and metrics": ("config", "metrics"),
+    "Words": ("glossary",),
+}
+"""What is written by hand; the rest is made of the code."""
+EXPLANATION = {
+    "As Kubernetes does it": ("fidelity", "conformance", "comparison"),
+    "What it finds, and where it runs": ("diagnosis", "machines", "performance", "bench"),
+}
+PROJECT = ("changelog", "security", "style", "dependencies", "testing")
 
 _LINK = re.compile(r"(?<=\]\()([^)\s#]*)(#[^)\s]*)?(?=\))")
 _FENCE = re.compile(r"^ *(```|~~~)")
@@ -79,7 +88,8 @@ def outside_of_code(text: str, change: Callable[[str], str]) -> str:
 
 
 def missing_guides(places: Mapping[str, str]) -> list[str]:
-    """Documents that no list of `GUIDES` has: nobody would find them."""
-    listed = {f"{name}.md" for names in GUIDES.values() for name in names}
+    """Return documents that are in none of the lists above: nobody would find them."""
+    lists = (TUTORIAL, PROJECT, *HOW_TO.values(), *REFERENCE.values(), *EXPLANATION.values())
+    listed = {f"{name}.md" for names in lists for name in names}
     inside = ("architecture/", "contributing/")
     return [place for place in places.values() if not place.startswith(inside) and place not in listed]

@@ -119,7 +119,9 @@ def _check_address(flag: str, text: str) -> None:
         if text:
             ipaddress.IPv4Address(text)
     except ValueError as error:
-        raise UserError(f"--{flag.replace('_', '-')}: {error}; fix: write an IPv4 address") from None
+        raise UserError(
+            f"--{flag.replace('_', '-')}: {error}; fix: write an IPv4 address, such as 192.0.2.10"
+        ) from None
 
 
 def _check_keys(settings: Settings) -> None:

@@ -15,36 +15,45 @@ from lastcall.records.quoted_log import quote_what_nobody_handles
 from lastcall.world.elsewhere import CLIENTS
 
 COMMANDS = {
-    "run": ("lastcall.cli.run.command:run", "Delete Pods and report how each of them ended."),
+    "run": ("lastcall.cli.run.command:run", "Start Pods, delete them, and report how each of them ended."),
     "demo": ("lastcall.cli.demo:demo", "Watch a Pod end gracefully, by SIGKILL, or both."),
     "rollout": (
         "lastcall.cli.rollout.command:rollout",
-        "Update a workload under load, and report which requests were lost.",
+        "Update a workload under load, and report lost requests.",
     ),
-    "trace": ("lastcall.cli.trace.command:trace", "Follow Pods on any cluster and report how each of them ends."),
+    "trace": ("lastcall.cli.trace.command:trace", "Report how Pods of an existing cluster end, as it happens."),
     "lint": ("lastcall.cli.lint:lint", "Check manifests without a cluster, and propose fixes."),
     "up": ("lastcall.cli.up:up", "Start a cluster that keeps running."),
-    "down": ("lastcall.cli.down:down", "Stop a cluster that up started."),
+    "down": ("lastcall.cli.down:down", "Stop a cluster."),
     "status": ("lastcall.cli.status:status", "Show the running clusters."),
     "kubeconfig": ("lastcall.cli.staying.kubeconfig:kubeconfig", "Print the path of a cluster's kubeconfig."),
-    "logs": ("lastcall.cli.staying.logs:logs", "Show recent logs of a cluster's own processes."),
+    "logs": ("lastcall.cli.staying.logs:logs", "Show logs of the cluster itself: API server, kubelets …"),
     "controller-manager": (
         "lastcall.cli.controller_manager:controller_manager",
-        "Run the controllers as a separate process.",
+        "Run the controllers, for any API server.",
     ),
-    "scheduler": ("lastcall.cli.scheduler:scheduler", "Run the scheduler as a separate process."),
-    "apiserver": ("lastcall.cli.apiserver:apiserver", "Run the API server as a separate process, on an etcd."),
-    "story": ("lastcall.cli.story:story", "Report how a Pod ended in a cluster started by up."),
-    "ui": ("lastcall.cli.staying.page:ui", "Watch a cluster started by up, live in a browser."),
-    "tour": ("lastcall.cli.tour:tour", "Learn in a browser how a Pod stops, on a cluster of its own."),
-    "node": ("lastcall.cli.node:node", "Disconnect a node of a running cluster from the network, or shut it down."),
-    "exec": ("lastcall.cli.staying.execute:execute", "Run a command on a cluster made for it."),
-    "cleanup": ("lastcall.cli.cleanup:cleanup", "Undo what experiments left on the cluster of --context."),
-    "doctor": ("lastcall.cli.doctor:doctor", "Check whether this machine can run a cluster."),
+    "scheduler": ("lastcall.cli.scheduler:scheduler", "Run the scheduler, for any API server."),
+    "apiserver": ("lastcall.cli.apiserver:apiserver", "Run the API server, on an etcd."),
+    "story": ("lastcall.cli.story:story", "Report how a Pod of a running cluster ended."),
+    "ui": ("lastcall.cli.staying.page:ui", "Watch a running cluster in a browser."),
+    "tour": ("lastcall.cli.tour:tour", "Learn how a Pod stops: levels to play, in a browser."),
+    "node": ("lastcall.cli.node:node", "Add, remove, disconnect or shut down nodes."),
+    "exec": ("lastcall.cli.staying.execute:execute", "Run a command with a cluster of its own, which ends with it."),
+    "cleanup": ("lastcall.cli.cleanup:cleanup", "Undo what a killed experiment left on an existing cluster."),
+    "doctor": ("lastcall.cli.doctor:doctor", "Check what this machine can do, and how to fix the rest."),
     "image": ("lastcall.cli.image.command:image", "Show, make and remove images."),
     "completion": ("lastcall.cli.completion:completion", "Print the completion script of a shell."),
 }
 """Name → (module:attribute, short help). The help is here so that `--help` imports nothing."""
+
+GROUPS = {
+    "See how Pods end": ("run", "demo", "rollout", "trace", "lint", "story"),
+    "Learn": ("tour", "ui"),
+    "Clusters": ("up", "down", "status", "kubeconfig", "exec", "node", "image", "logs"),
+    "This machine, and existing clusters": ("doctor", "cleanup", "completion"),
+    "Parts of a cluster, as processes": ("apiserver", "controller-manager", "scheduler"),
+}
+"""Heading of `lastcall --help` → commands."""
 
 OTHER_WORDS = {
     "ls": "lastcall.cli.status:status",
@@ -90,13 +99,16 @@ class LazyGroup(click.Group):
             raise ReaderGone from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:{width}}", COMMANDS[name][1]) for name in names])
         formatter.write_paragraph()
         formatter.write_text(
-            "kind's commands also work: create cluster, delete cluster, get clusters, get nodes, get kubeconfig, "
+            "kind's commands work, too: create cluster, delete cluster, get clusters, get nodes, get kubeconfig, "
             "load docker-image, load image-archive."
         )
+        formatter.write_text("First steps: lastcall demo. lastcall COMMAND --help explains a command.")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -72,7 +72,7 @@ def chosen_controllers(text: str) -> list[str]:
 def run_controller_manager(
     asked: ContextOptions, leader_elect: bool, names: Sequence[str], accounts: bool = False
 ) -> int:
-    """Run until a signal; the exit status. Raises LastcallError.
+    """Run until a signal, and return the exit status. Raise LastcallError if the server refuses it.
 
     With `accounts` each controller is a ServiceAccount of its own; caches and the lease stay the kubeconfig's user's.
     """

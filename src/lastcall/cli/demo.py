@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from lastcall.cli.run.options import make_options, run_options
+from lastcall.cli.sectioned_help import SectionedCommand
 
 DEMOS = {
     "graceful": ("term-demo.yaml",),
@@ -16,7 +17,7 @@ DEMOS = {
 EXAMPLES = Path(__file__).parent / "examples"
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("which", type=click.Choice(list(DEMOS)), default="all")
 @run_options
 def demo(which: str, **options: Any) -> None:

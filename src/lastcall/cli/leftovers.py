@@ -25,7 +25,7 @@ def look_for_leftovers(asked: ContextOptions, output: str) -> int:
         show(json_text(document))
         return 1 if found.lines or found.unreadable else 0
     for where, ledger in found.running:
-        say(f"namespace {where}: an experiment of process {ledger.holder.pid} is running")
+        say(f"namespace {where}: an experiment is still running, in process {ledger.holder.pid} of this machine")
     for line in found.lines:
         say(line)
     for each in found.left_alone:

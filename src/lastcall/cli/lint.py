@@ -191,7 +191,7 @@ def _fix(done: Read, result: LintResult, sources: Sources, entries: Sequence[Ent
             try:
                 write_file(Path(file), texts[file])
             except OSError as error:
-                raise WorldError(f"{file} cannot be written: {error.strerror}") from error
+                raise WorldError(f"cannot write {file}: {error.strerror}") from error
         done = _read(sources)
         texts = dict(done.texts)
         result = _look(done, entries, fail_on)

@@ -121,7 +121,7 @@ def output_option(formats: tuple[str, ...], help: str, default: str | None = Non
         default=default,
         show_default=default is not None,
         callback=_one_line,
-        help=f"{help} {JSON_LINE}: JSON on one line.",
+        help=help,
     )
 
 
@@ -164,7 +164,7 @@ def output_file_option(help: str = "") -> Callable[[F], F]:
         "--output-file",
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
-        help=help or "Write the report to this file, in the format of its extension. The text still goes to stdout.",
+        help=help or "Write the report to FILE, in the format of its extension, and the text to stdout.",
     )
 
 
@@ -258,8 +258,7 @@ def _manifest_decorators(metavar: str) -> list[Callable[[Any], Any]]:
             "filenames",
             metavar=metavar,
             multiple=True,
-            help="A file, a directory, or - for stdin, as kubectl takes it; with a chart, a values file, as helm "
-            "takes it. May be given several times.",
+            help="A file, a directory, or - for stdin; with a chart, a values file. Repeatable.",
         ),
         click.option(
             "--kustomize",
@@ -267,9 +266,9 @@ def _manifest_decorators(metavar: str) -> list[Callable[[Any], Any]]:
             "kustomizations",
             metavar="DIR",
             multiple=True,
-            help="Read what `kubectl kustomize DIR` (or `kustomize build DIR`) prints. May be given several times.",
+            help="Read what `kubectl kustomize DIR` prints. Repeatable.",
         ),
-        click.option("--recursive", "-R", is_flag=True, help="Read the subdirectories of directories, too."),
+        click.option("--recursive", "-R", is_flag=True, help="Read subdirectories, too."),
         click.option(
             "--namespace",
             "-n",
@@ -289,7 +288,7 @@ def _chart_decorators() -> list[Callable[[Any], Any]]:
             "sets",
             metavar="KEY=VALUE",
             multiple=True,
-            help="Set a value of a chart, as helm does. May be given several times.",
+            help="Set a value of a chart. Repeatable.",
         ),
         click.option("--release", metavar="NAME", default="", help="Release of a chart.  [default: release-name]"),
     ]

@@ -43,10 +43,7 @@ PIPED_WIDTH = 100
 _OPTIONS = [
     output_option(
         FORMATS,
-        "Output format: text; json (lastcall/ending/v1); html, a page to keep and to share; chrome-trace, "
-        "for Perfetto; junit; github, annotations for GitHub Actions. Every format but text replaces the text on "
-        "stdout.  "
-        "[default: the format of --output-file, or text]",
+        "Output format; chrome-trace: for Perfetto; github: annotations.  [default: that of --output-file, or text]",
     ),
     output_file_option(),
     click.option("--explain", is_flag=True, help="Show the Kubernetes rule and source function behind each step."),

@@ -106,14 +106,13 @@ _REQUESTS: list[Callable[[Any], Any]] = [
         metavar="KIND/NAME",
         default="",
         shell_complete=complete_workload,
-        help="The workload to send to, if the manifests have several: deployment/web. With --context also "
-        "KIND.GROUP/NAME of a kind with a controller of its own.  [default: the one behind the Service]",
+        help="Workload to send to: deployment/web, or KIND.GROUP/NAME.  [default: the one behind the Service]",
     ),
-    click.option("--service", default="", help="The Service to send to, if the manifests have several."),
+    click.option("--service", default="", help="Service to send to, if there are several."),
     click.option(
         "--port",
         default="",
-        help="Port of the Service, by name or number, if it has several.  [default: the one named http]",
+        help="Port of the Service, by name or number.  [default: http, or the only one]",
     ),
     click.option(
         "--from",
@@ -121,16 +120,14 @@ _REQUESTS: list[Callable[[Any], Any]] = [
         type=click.Choice(SOURCES),
         default="node",
         show_default=True,
-        help="Where requests come from. node, pod: to the Service's address. published: from the host, through a "
-        "port like that of `up --publish`. balancer: from an external load balancer, which sends to the ready Pods "
-        "and learns of changes late (--propagation balancer=5s). client: with --context, from this machine.",
+        help="Where requests come from: a node, a Pod, the host through a published port, a load balancer, or (with "
+        "--context) this machine.",
     ),
     click.option(
         "--url",
         metavar="URL",
         default="",
-        help="With --context: where to send requests: https://shop.example.com.  [default: the Service's external "
-        "address]",
+        help="Where to send requests: https://shop.example.com.  [default: the Service's external address]",
     ),
     click.option(
         "--url-ca",
@@ -143,12 +140,9 @@ _REQUESTS: list[Callable[[Any], Any]] = [
         "--image",
         metavar="IMAGE",
         default="",
-        help="With --context: image of the Pod that sends requests.  [default: the one that lastcall image "
-        "build-agent makes]",
+        help="Image of the Pod that sends requests.  [default: the one that lastcall image build-agent makes]",
     ),
-    duration_option(
-        "--request-timeout", 10, "How long one request may take before it counts as lost.", Seconds(0, 3600)
-    ),
+    duration_option("--request-timeout", 10, "Time after which a request counts as lost.", Seconds(0, 3600)),
 ]
 """Where requests are sent to, and from where."""
 
@@ -166,8 +160,7 @@ def requests_options(rate: str | None) -> Callable[[F], F]:
             default=rate,
             show_default=rate is not None,
             callback=parsed_load,
-            help="Requests per second, or by kind: fresh=150,keep-alive=50,slow=5,tcp=10,stream=2,websocket=2,"
-            "http2=50. lastcall rollout --help has the kinds, and what counts as lost.",
+            help="Requests per second, or by kind: fresh=150,slow=5 (kinds: lastcall rollout --help).",
         )(command)
 
     return add

@@ -37,7 +37,7 @@ def summary_option(command: F) -> F:
         "--summary",
         metavar="FILE",
         callback=_checked,
-        help=f"Append a Markdown summary to this file, and to ${VARIABLE} if it is set (GitHub Actions sets it).",
+        help=f"Append a Markdown summary to this file, and to ${VARIABLE} if it is set.",
     )(command)
 
 

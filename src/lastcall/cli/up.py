@@ -1,5 +1,6 @@
 """`lastcall up`: a cluster that stays."""
 
+import re
 from typing import Any
 
 import click
@@ -31,13 +32,17 @@ from lastcall.cli.run.options import (
     node_options,
     propagation_option,
 )
+from lastcall.cli.sectioned_help import SectionedCommand
 from lastcall.cli.staying.audit_options import asked_audit, audit_options
 from lastcall.cli.staying.names import name_argument
 from lastcall.cli.terminal import note
 from lastcall.kube.cluster import MOST_NODES
 
+TIME = re.compile(r"\d+(ms|s|m|h)")
+"""What kind's `--wait` takes: here it would become the name of the cluster."""
 
-@click.command()
+
+@click.command(cls=SectionedCommand)
 @name_argument
 @click.option(
     "--detach",
@@ -164,6 +169,8 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
     1 anything else; with --detach also 1 if the manifests were not applied or, with --wait, did not become ready; the
     cluster then keeps running.
     """
+    if options["wait"] and TIME.fullmatch(options["name"]):
+        raise click.UsageError(f"--wait takes no time: write --wait --timeout {options['name']}")
     check_feature_gates(options["kubernetes_version"], options["feature_gates"])
     check_propagation_nodes(options["propagation"], options["nodes"])
     check_node_capacity(options["node_capacity"], options["nodes"])

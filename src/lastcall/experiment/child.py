@@ -42,7 +42,7 @@ class ClusterProcess:
     def start(self) -> Facts:
         """Return the facts of a cluster whose nodes are Ready. Raises ClusterStartError with what `lastcall up`
         said."""
-        command = [sys.executable, "-m", "lastcall.cli.main", "up", "--name", self.name, *self._end]
+        command = [sys.executable, "-P", "-m", "lastcall.cli.main", "up", "--name", self.name, *self._end]
         self._process = subprocess.Popen(  # noqa: S603 (our own command)
             [*command, "--output", "json", *self._arguments],
             stdin=subprocess.DEVNULL,

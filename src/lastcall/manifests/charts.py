@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lastcall.errors import UserError, WorldError
-from lastcall.manifests.kustomize import NO_NETWORK
+from lastcall.manifests.kustomize import NO_NETWORK, as_argument
 
 HELM_SECONDS = 60.0
 """How long a chart may take."""
@@ -42,7 +42,15 @@ class Chart:
         """Return the arguments for helm."""
         given = [word for each in self.values for word in ("-f", each)]
         given += [word for each in self.sets for word in ("--set", each)]
-        return ["template", self.release, self.path, "--namespace", self.namespace, "--include-crds", *given]
+        return [
+            "template",
+            self.release,
+            as_argument(self.path),
+            "--namespace",
+            self.namespace,
+            "--include-crds",
+            *given,
+        ]
 
 
 def is_chart(path: str) -> bool:

@@ -25,6 +25,11 @@ NO_NETWORK = {
 """A second wall behind `refuse_remote`: a proxy that is not there, and no protocol of Git."""
 
 
+def as_argument(path: str) -> str:
+    """Return a path as an argument that no program takes for an option."""
+    return os.path.join(os.curdir, path) if path.startswith("-") else path
+
+
 def display_name(directory: str) -> str:
     """Return what takes the place of a file name in messages."""
     return f"<kustomize {directory}>"
@@ -39,7 +44,8 @@ def kustomized(directory: str) -> str:
             f"on another machine and pipe its output into `lastcall … -`"
         )
     refuse_remote(directory)
-    command = [kubectl, "kustomize", directory] if kubectl is not None else [str(kustomize), "build", directory]
+    path = as_argument(directory)
+    command = [kubectl, "kustomize", path] if kubectl is not None else [str(kustomize), "build", path]
     try:
         done = subprocess.run(  # noqa: S603 (the user's own program, on the directory that was asked for)
             [str(word) for word in command],

@@ -182,7 +182,7 @@ def read_documents(text: str) -> Iterator[Document]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         if error.problem == _TOO_DEEP:
-            raise YAMLProblem(f"nested more than {MAX_DEPTH} deep", mark.line + 1 if mark else 1) from error
+            raise YAMLProblem(f"nested more than {MAX_DEPTH} levels deep", mark.line + 1 if mark else 1) from error
         what = " ".join(part for part in (error.context, error.problem) if part)
         raise YAMLProblem(f"not readable as YAML: {what}", mark.line + 1 if mark else 1) from error
     except yaml.YAMLError as error:
@@ -232,7 +232,7 @@ def _check_events(text: str) -> bool:
             is_json = is_json or (depth == 0 and bool(event.flow_style) and isinstance(event, yaml.MappingStartEvent))
             depth += 1
             if depth > MAX_DEPTH:
-                raise YAMLProblem(f"nested more than {MAX_DEPTH} deep", line)
+                raise YAMLProblem(f"nested more than {MAX_DEPTH} levels deep", line)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         elif solidus and not is_json and _has_solidus(event, text):

@@ -91,7 +91,7 @@ async def run_rollout(manifests: Sequence[Manifests], timeout: float, options: M
     objects = read([each for each in manifests if not (isinstance(each, str | Path) and "\n" not in str(each))])
     stdin = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}).encode() if objects else b""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "lastcall.cli.main", "rollout", *files, *(["-"] if objects else []),
+        sys.executable, "-P", "-m", "lastcall.cli.main", "rollout", *files, *(["-"] if objects else []),
         "--output", "json", *arguments(options),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip

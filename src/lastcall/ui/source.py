@@ -13,7 +13,7 @@ from lastcall.records.record import Record
 
 
 class NoMore(Exception):
-    """The cluster has ended, and none comes after it."""
+    """Raised when the cluster has ended and no other follows."""
 
 
 ObjectHandler = Callable[[Resource, str, Object], None]

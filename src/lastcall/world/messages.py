@@ -82,10 +82,10 @@ class _Field:
         # Not isinstance: JSON's true is not a number.
         kind = type(value)
         if self.kinds and kind not in self.kinds:
-            raise WrongMessage(f"{self.wire} has to be {self.said}, not {_show(value)}")
+            raise WrongMessage(f"{self.wire} must be {self.said}, not {_show(value)}")
         if kind is list:
             if self.each and not all(type(item) in self.each for item in value):
-                raise WrongMessage(f"{self.wire} has to be {self.said}, not {_show(value)}")
+                raise WrongMessage(f"{self.wire} must be {self.said}, not {_show(value)}")
             if self.nested is not None:
                 return [self._nested(item) for item in value]
         if kind is dict and self.nested is not None:
@@ -95,7 +95,7 @@ class _Field:
     def _nested(self, value: Any) -> Message:
         assert self.nested is not None
         if type(value) is not dict:
-            raise WrongMessage(f"{self.wire} has to be {self.said}, not {_show(value)}")
+            raise WrongMessage(f"{self.wire} must be {self.said}, not {_show(value)}")
         return self.nested.read(value)
 
 

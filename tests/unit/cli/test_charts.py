@@ -5,6 +5,7 @@ No Helm is here: a stand-in prints a rendering of the chart of tests/data/charts
 
 import json
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from published_schema import problems
+from sarif import sarif_problems
 
 from lastcall.cli.errors import guarded
 from lastcall.cli.lint import lint
@@ -208,3 +210,21 @@ def test_a_chart_is_a_directory_with_its_file_or_a_package(tmp_path: Path) -> No
 def test_a_rendering_is_what_helm_printed(helm: Helm) -> None:
     helm("printf 'a: b\\n'")
     assert rendered(Chart(SHOP)) == "a: b\n"
+
+
+def test_a_chart_whose_path_begins_with_a_dash_is_no_option_of_helm(
+    helm: Helm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = helm()
+    shutil.copytree(SHOP, tmp_path / "-shop")
+    monkeypatch.chdir(tmp_path)
+    assert typed(lint, "--", "-shop").exit_code in (0, 3)
+    assert asked.read_text().splitlines()[:3] == ["template", "release-name", "./-shop"]
+
+
+def test_sarif_of_a_chart_leads_to_the_chart(helm: Helm) -> None:
+    helm()
+    document = json.loads(typed(lint, SHOP, "-o", "sarif").output)
+    places = [each["locations"][0]["physicalLocation"] for each in document["runs"][0]["results"]]
+    assert places and all(each == {"artifactLocation": {"uri": f"file://{SHOP}"}} for each in places)
+    assert sarif_problems(document) == []

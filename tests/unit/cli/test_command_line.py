@@ -106,13 +106,42 @@ def test_every_problem_of_a_manifest_is_a_line_on_stderr():
     assert all(line.startswith("lastcall: <stdin>:") for line in lines)
 
 
-def test_run_help_shows_every_option():
-    text = CliRunner().invoke(cli, ["run", "--help"]).output
-    for option in (
-        "--kubernetes-version", "--output", "--explain", "--grace", "--after", "--timeout", "--state-size", "--keep",
-    ):  # fmt: skip
-        assert option in text
-    assert "1.23|1.27|1.36" in text
+@pytest.mark.parametrize("command", ["run", "demo", "rollout", "trace", "up"])
+def test_help_names_every_option_and_explains_the_common_ones(command):
+    import click
+
+    found = cli.get_command(click.Context(cli), command)
+    options = [each for each in found.params if isinstance(each, click.Option) and not each.hidden]
+    short, whole = (CliRunner().invoke(cli, [command, asked]).output for asked in ("--help", "--help-all"))
+    for option in options:
+        name = next(each for each in option.opts if each.startswith("--"))
+        assert f" {name}" in short and f" {name}" in whole
+        assert option.help.split()[0] in whole
+    assert len(short.splitlines()) <= min(115, len(whole.splitlines()) - 10)
+    assert "Other:" in short and all(len(line) <= 80 for line in short.splitlines())
+
+
+def test_the_tables_of_help_name_parameters_that_exist():
+    import click
+
+    from lastcall.cli.sectioned_help import EXPLAINED, NAMED
+
+    commands = [cli.get_command(click.Context(cli), name) for name in ("run", "rollout", "trace", "up")]
+    existing = {each.name for command in commands for each in command.params}
+    named = [name for table in (EXPLAINED, NAMED) for names in table.values() for name in names]
+    assert set(named) <= existing and len(named) == len(set(named))
+
+
+def test_every_command_is_in_one_group_of_the_help():
+    from lastcall.cli.commands import GROUPS
+
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
+
+
+@pytest.mark.loopback
+def test_python_m_lastcall_is_the_command_line():
+    done = subprocess.run([sys.executable, "-m", "lastcall", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"lastcall {__version__}\n"
 
 
 def test_the_demos_are_as_documented_and_pass_their_checks():

@@ -291,9 +291,11 @@ def test_sarif_names_every_file_by_a_uri(name: bytes, uri: str):
     assert places == [uri] * len(ALL)
 
 
-def test_sarif_of_stdin_names_no_file():
+def test_sarif_of_stdin_has_the_place_that_code_scanning_demands():
     (run,) = json.loads(typed("-", "-o", "sarif", stdin=BROKEN).stdout)["runs"]
-    assert all("physicalLocation" not in each["locations"][0] for each in run["results"])
+    places = [each["locations"][0]["physicalLocation"] for each in run["results"]]
+    assert {each["artifactLocation"]["uri"] for each in places} == {"stdin"}
+    assert all(each["region"]["startLine"] >= 1 for each in places)
     assert run["results"][0]["locations"][0]["logicalLocations"][0]["fullyQualifiedName"].startswith("<stdin>:")
 
 

@@ -11,7 +11,7 @@ AT_THE_FORK = 221
 LOADED = {
     "lastcall": 2,
     "lastcall.testing.plugin": 4,
-    "lastcall.cli.run.command": 67,
+    "lastcall.cli.run.command": 68,
     "lastcall.cli.run.story, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 296,
     "lastcall.cli.trace.command, lastcall.cli.trace.session": 179,
     "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 161,

@@ -1,9 +1,13 @@
 """kind's words, both ways to name a cluster, and what was meant."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from click.testing import CliRunner, Result
 
 from lastcall.cli.commands import COMMANDS, OTHER_WORDS, cli
+from lastcall.errors import UserError
 
 
 def say(*words: str) -> Result:
@@ -39,6 +43,48 @@ def test_kind_s_words_are_there(words: tuple[str, str]) -> None:
 def test_a_word_that_is_none_says_what_was_meant(word: str, text: str) -> None:
     result = say(word)
     assert result.exit_code == 2 and text in result.output
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """With what clusters would be started."""
+    found: list[Any] = []
+    monkeypatch.setattr("lastcall.cli.staying.starting.in_background", lambda options: found.append(options) or 0)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "timeout"),
+    [
+        (("--wait", "60s"), "lastcall", 60.0),
+        (("--wait", "5m", "--name", "demo"), "demo", 300.0),
+        (("demo", "--wait", "2m"), "demo", 120.0),
+        (("--wait=0s",), "lastcall", 60.0),
+        (("--name", "demo", "--wait"), "demo", 60.0),
+    ],
+)
+def test_kind_s_wait_is_the_limit_of_the_start(
+    started: list[Any], words: tuple[str, ...], name: str, timeout: float
+) -> None:
+    result = say("create", "cluster", *words)
+    assert result.exit_code == 0, result.output
+    assert [(each.name, each.timeout, each.wait) for each in started] == [(name, timeout, False)]
+
+
+def test_a_time_after_wait_does_not_become_the_name_of_a_cluster(started: list[Any]) -> None:
+    result = say("up", "--wait", "60s")
+    assert result.exit_code == 2 and "--wait takes no time: write --wait --timeout 60s" in result.output
+    assert not started
+
+
+def test_a_configuration_of_kind_is_answered_with_options(tmp_path: Path) -> None:
+    file = tmp_path / "kind.yaml"
+    file.write_text(
+        "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes: [{role: control-plane}, {role: worker}]\n"
+    )
+    result = say("create", "cluster", "--config", str(file))
+    assert isinstance(result.exception, UserError)
+    assert "a configuration of kind" in str(result.exception) and "--nodes 2" in str(result.exception)
 
 
 @pytest.mark.parametrize("command", ["up", "down", "status", "kubeconfig", "logs", "ls"])

@@ -4,8 +4,10 @@ import posixpath
 import re
 import tomllib
 
+from make_site.__main__ import configuration
 from make_site.each import documents, pages
-from make_site.pages import ROOT
+from make_site.pages import ROOT, missing_guides
+from make_site.pages import documents as guides
 
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.render.data import SITE, page_of
@@ -44,3 +46,12 @@ def test_links_between_the_pages_lead_somewhere() -> None:
     for place, text in PAGES.items():
         for target in re.findall(r"\]\((\.\./(?:rules|pains)/[^)]+)\)", text):
             assert posixpath.normpath(posixpath.join(posixpath.dirname(place), target)) in PAGES, (place, target)
+
+
+def test_the_site_has_the_order_of_diataxis_and_every_guide() -> None:
+    nav = configuration(guides())["nav"]
+    assert [title for tab in nav for title in tab] == [
+        "Tutorial", "How-to guides", "Reference", "Explanation", "Project",
+    ]  # fmt: skip
+    assert missing_guides(guides()) == []
+    assert missing_guides({**guides(), "docs/new.md": "new.md"}) == ["new.md"]

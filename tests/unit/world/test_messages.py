@@ -41,17 +41,17 @@ def test_a_message_is_the_same_at_the_other_end_and_what_was_left_out_is_not_sen
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"id": 1}, "id has to be str, not 1"),
-        ({"id": None}, "id has to be str, not None"),
-        ({"seconds": True}, "seconds has to be float, not True"),
-        ({"follow": 1}, "follow has to be bool, not 1"),
-        ({"names": ["a", 1]}, "names has to be list[str] | None, not ['a', 1]"),
-        ({"items": [1]}, "items has to be list[Item], not 1"),
+        ({"id": 1}, "id must be str, not 1"),
+        ({"id": None}, "id must be str, not None"),
+        ({"seconds": True}, "seconds must be float, not True"),
+        ({"follow": 1}, "follow must be bool, not 1"),
+        ({"names": ["a", 1]}, "names must be list[str] | None, not ['a', 1]"),
+        ({"items": [1]}, "items must be list[Item], not 1"),
         ({"items": [{}]}, "Item needs exitCode"),
-        ({"items": [{"exitCode": "3"}]}, "exitCode has to be int, not '3'"),
-        ({"one": []}, "one has to be Item | None, not []"),
+        ({"items": [{"exitCode": "3"}]}, "exitCode must be int, not '3'"),
+        ({"one": []}, "one must be Item | None, not []"),
         ({"other": 1}, "told has no field 'other'"),
-        ({"id": ["x" * 1000]}, "id has to be str, not ['" + "x" * 78 + "…"),
+        ({"id": ["x" * 1000]}, "id must be str, not ['" + "x" * 78 + "…"),
     ],
 )
 def test_what_is_wrong_with_a_field_is_said(change: dict[str, Any], said: str) -> None:

@@ -87,7 +87,7 @@ def remove(names: tuple[str, ...]) -> None:
             else:
                 missing.append(name)
     if missing:
-        raise click.UsageError(f"no such image: {', '.join(missing)} (lastcall image ls shows all)")
+        raise click.UsageError(f"no such image: {', '.join(missing)}. lastcall image ls lists the images")
 
 
 @image.command("prune", short_help="Remove what is not needed.")

@@ -47,7 +47,7 @@ def load_images(names: tuple[str, ...], engine: str | None, platform: Platform |
     """Load each image, and say so. Raises WorldError, click.ClickException."""
     for name in names:
         if name.startswith("-"):
-            raise BadInput(f"{name!r} is not the name of an image")
+            raise BadInput(f"{name!r} is not the name of an image: write a name such as app:v1")
         with report_errors():
             parse_reference(name)
     paths = {each: path for each in ENGINES if engine in (None, each) and (path := shutil.which(each))}

@@ -1,9 +1,13 @@
 """kind's words for what lastcall has other words for: `create cluster`, `delete cluster`, `get clusters`, `load …`."""
 
+from typing import Any
+
 import click
 
 from lastcall.cli.down import down
 from lastcall.cli.kind.loading import docker_image, image_archive
+from lastcall.cli.options import Seconds
+from lastcall.cli.sectioned_help import SectionedCommand
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.kubeconfig import kubeconfig
 from lastcall.cli.staying.names import name_argument
@@ -33,14 +37,25 @@ def load() -> None:
 
 
 @click.pass_context
-def _create_cluster(context: click.Context, /, **options: object) -> None:
-    context.invoke(up, **{**options, "detached": True})
+def _create_cluster(context: click.Context, /, *, wait: float | None, **options: Any) -> None:
+    applies = bool(options["filenames"] or options["kustomizations"])
+    options["timeout"] = wait or options["timeout"]
+    context.invoke(up, **{**options, "wait": wait is not None and applies, "detached": True})
 
 
+_wait = click.Option(
+    ["--wait"],
+    metavar="[TIME]",
+    is_flag=False,
+    flag_value="0",
+    type=Seconds(0),
+    help="As --timeout TIME; 0: 60s. The command waits until the nodes are Ready. With -f or -k it also waits until "
+    "everything in them is ready.",
+)
 create.add_command(
-    click.Command(
+    SectionedCommand(
         "cluster",
-        params=[each for each in up.params if each.name != "detached"],
+        params=[_wait if each.name == "wait" else each for each in up.params if each.name != "detached"],
         callback=_create_cluster,
         help="Start the cluster NAME (default: lastcall) in the background: lastcall up --detach.",
     )

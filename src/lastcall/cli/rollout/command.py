@@ -28,6 +28,7 @@ from lastcall.cli.requests import asked_requests
 from lastcall.cli.rollout.options import rollout_options
 from lastcall.cli.rollout.rounds import run_rollout
 from lastcall.cli.run.options import asked_cluster
+from lastcall.cli.sectioned_help import SectionedCommand
 from lastcall.contexts import ContextOptions
 from lastcall.experiment.rollout import RolloutOptions
 
@@ -80,7 +81,7 @@ EXCLUDED = (
 """Options that exclude each other."""
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @rollout_options
 def rollout(
     sources: Sources,
@@ -96,51 +97,23 @@ def rollout(
 ) -> None:
     """Disrupt the workload of MANIFEST… under load, and account for every request.
 
-    The manifests must have a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its
-    Pods. lastcall creates everything else in them, too, and waits for other workloads. It starts a cluster for this
-    and removes it afterwards. With --from-cluster it copies the workload from another cluster, which it only reads. The
-    report lists what differs here.
+    The manifests have a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its Pods.
+    lastcall creates everything in them in a cluster of its own. --from-cluster copies the workload from another
+    cluster, which it only reads.
 
-    With --context and the name of a workload (deployment/web, rollout.argoproj.io/web) the experiment runs on that
-    cluster: lastcall first prints what it will do, and starts when you type the context's name (or give --yes=NAME). It
-    undoes its changes at the end. If it was killed, run lastcall cleanup.
-
-    Exit status: 0 no request was lost (or no more than --max-lost); 3 requests were lost, --max-p99 was exceeded, or a
-    container crashed or was restarted by a probe; 4 requests were lost before the disruption, or nothing answered; 2
-    bad input; 1 anything else. With --apply-advice the second run, with the advice applied, decides. With --find-safe:
-    0 a safe lag was found; 3 there is none, or --propagation is larger.
+    With --context and the name of a workload (deployment/web) it works on that cluster: it prints its plan, starts when
+    you type the context's name (or give --yes=NAME), and undoes its changes. If it was killed, run lastcall cleanup.
 
     \b
-    Kinds of load
-      fresh       HTTP/1.1, a connection for each request
-      keep-alive  HTTP/1.1, on connections that are reused
-      slow        like fresh, with an answer that takes a while (--slow-path)
-      tcp         a line and its echo, without HTTP
-      stream      an answer that goes on (server-sent events, chunks); the client
-                  leaves after --stream-length
-      websocket   held for --stream-length; a message every 500 ms, which the
-                  application must echo unchanged
-      http2       requests on --http2-connections, with prior knowledge (h2c)
+    Kinds of load:
+      fresh, keep-alive  HTTP/1.1: a connection for each request, or reused ones
+      slow               like fresh, with an answer that takes a while
+      stream, websocket  held for --stream-length; a WebSocket echoes
+      http2, tcp         HTTP/2 without TLS (h2c); a line and its echo
 
-    \b
-    Every request carries its id: X-Request-ID: lc-7, in raw TCP the line lc-7,
-    in a WebSocket messages lc-7.0, lc-7.1, … If the application prints the id
-    when it begins and again when it has answered, lastcall compares its log with
-    what the client saw.
-
-    \b
-    Lost: refused, unreachable, connect timeout; reset or closed before a byte of
-    the answer, reset after some; truncated (a body or a stream that ends before
-    its last chunk or byte); timeout; 5xx. A WebSocket also: not upgraded; no
-    close frame (1006); closed with an error (1002, 1011, …); unanswered (closed
-    properly, but a message sent 250 ms or more before was not echoed).
-
-    \b
-    Not lost, but listed, because the client continues elsewhere: a WebSocket closed
-    with 1000, 1001 (going away), 1012 or 1013; a stream that an ending Pod ends
-    with its last chunk; an HTTP/2 request that the server has not begun (above
-    GOAWAY's last stream id, or REFUSED_STREAM) and that is answered when the
-    client sends it again. An HTTP/2 stream that is cut off is lost.
+    Exit status: 0 nothing lost (or no more than --max-lost); 3 requests lost, --max-p99 exceeded, or a container
+    crashed; 4 inconclusive; 2 bad input; 1 anything else. With --apply-advice the second run decides. With --find-safe:
+    3 if no lag is safe.
     """
     place = TAKEN if taken else THERE if asked.context else OWN
     workload = sources.manifests[0] if len(sources.manifests) == 1 else "deployment/web"

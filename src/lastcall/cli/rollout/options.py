@@ -35,15 +35,14 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         "taken",
         metavar="KIND/NAME",
         default="",
-        help="Copy the workload, with all that its Pods need, from the cluster of --context instead of reading "
-        "manifests: deployment/web.",
+        help="Copy the workload and what its Pods need from the cluster of --context: deployment/web.",
     ),
     context_options(namespace=False, without=("request-timeout",)),
     click.option(
         "--copy-to",
         metavar="NAMESPACE",
         default="",
-        help="With --context: disrupt a copy of the workload in this namespace, not the workload itself.",
+        help="Disrupt a copy of the workload in this namespace.",
     ),
     yes_option,
     node_agent_options,
@@ -52,22 +51,21 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         type=click.Choice(DISRUPTIONS),
         default="rollout",
         show_default=True,
-        help="What happens under load: rollout updates all Pods, scale-in removes half of the replicas, delete deletes "
-        "one Pod, drain drains the node, evict evicts one Pod.",
+        help="Update all Pods, remove half of the replicas, delete or evict one Pod, or drain a node.",
     ),
     requests_options("200"),
     propagation_option,
     duration_option(
         "--control",
         2,
-        "How long to send requests before the disruption. If some are lost then, the verdict is inconclusive.",
+        "How long to send requests before the disruption.",
         Seconds(0, 3600),
     ),
     duration_option("--settle", 2, "How long to send requests after the disruption.", Seconds(0, 3600)),
     duration_option(
         "--timeout",
         120,
-        "How long to wait for the Pods to become Ready, and for the disruption to end.",
+        "Limit for Pods to become Ready, and for the disruption.",
         Seconds(0, 3600),
     ),
     click.option(
@@ -76,39 +74,31 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         type=Whole(1, 1000, "runs"),
         default=1,
         show_default=True,
-        help="Run the experiment N times, each on a new cluster, and report all runs together.",
+        help="Repeat on N new clusters, and report all runs together.",
     ),
     click.option(
         "--max-lost",
         metavar="N|SHARE",
         callback=parsed_max_lost,
-        help="Exit with 3 only if more requests than this are lost, over all runs: 3, or 0.1%.  [default: 0]",
+        help="Lost requests that are accepted, over all runs: 3, or 0.1%.  [default: 0]",
     ),
     click.option(
         "--max-p99",
         metavar="TIME",
         callback=parsed_max_p99,
-        help="Exit with 3 if the 99th percentile of good answers during the disruption is above this: 200ms, or by "
-        "kind: "
-        "fresh=200ms,slow=3s.",
+        help="Limit for the 99th percentile of good answers: 200ms, or fresh=200ms,slow=3s.",
     ),
     click.option(
         "--keep-on-failure",
         is_flag=True,
-        help="Keep the cluster running until Ctrl-C if requests were lost, a container crashed or Pods do not become "
-        "Ready, and print how to reach it.",
+        help="Keep the cluster until Ctrl-C if requests were lost or Pods fail.",
     ),
-    click.option(
-        "--apply-advice", is_flag=True, help="Run again with the advice applied, and report what is still lost."
-    ),
+    click.option("--apply-advice", is_flag=True, help="Run again with the advice applied."),
     click.option(
         "--find-safe",
         is_flag=True,
-        help="Find the largest endpoint lag that loses no request (with --from balancer, the balancer's lag), and, for "
-        "a "
-        "given --propagation, the smallest preStop sleep and grace period. Each is predicted for every kind of load, "
-        "then "
-        "confirmed on the kernel with all of them.",
+        help="Find the largest endpoint lag that loses no request; with --propagation, also the smallest preStop sleep "
+        "and grace period.",
     ),
     click.option(
         "--confirm",
@@ -116,14 +106,12 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         type=Whole(1, 100, "runs"),
         default=5,
         show_default=True,
-        help="Number of runs on the kernel that confirm each limit of --find-safe; up to twice as many if they "
-        "disagree.",
+        help="Runs that confirm each limit of --find-safe; twice as many if they disagree.",
     ),
     page_options,
     output_option(
         ("text", "json", "html", "junit", "github"),
-        "Output format: text; json (lastcall/rollout/v1); html, a page with the requests over the Pods' ends; junit; "
-        "github, annotations for GitHub Actions.  [default: the format of --output-file, or text]",
+        "Output format; github: annotations.  [default: that of --output-file, or text]",
     ),
     output_file_option(),
     summary_option,

@@ -13,6 +13,7 @@ from lastcall.cli.options import Sources, manifest_options
 from lastcall.cli.places import CLUSTER, CONTEXT, FOR_OWN, OWN, REQUESTS, THERE, URL, Allowed, check_places
 from lastcall.cli.requests import requests_options
 from lastcall.cli.run.options import make_options, propagation_option, run_options
+from lastcall.cli.sectioned_help import SectionedCommand
 from lastcall.contexts import ContextOptions
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ OF_LOAD = (
 """Where each option is allowed by whether requests are sent."""
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @manifest_options("MANIFEST")
 @context_options(namespace=False, without=("request-timeout",))
 @yes_option

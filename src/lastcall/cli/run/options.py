@@ -86,9 +86,8 @@ def checked_published_ports(context: click.Context, parameter: click.Parameter, 
 
 
 PROPAGATION_HELP = (
-    "Delay of endpoint changes: 1s; by hop, as in watch=1s,kernel=uniform(0s,1s),controller=200ms,balancer=5s; a "
-    "profile (kube-proxy, ingress-controller, "
-    "cloud-load-balancer); for one node, node-2:watch=3s. May be given several times; the delays add up."
+    "Delay of endpoint changes: 1s; by hop: watch=1s,kernel=200ms; of one node: node-2:watch=3s; as of a kube-proxy, "
+    "ingress-controller or cloud-load-balancer. Repeatable."
 )
 
 
@@ -144,7 +143,7 @@ def check_feature_gates(kubernetes_version: str, settings: Mapping[str, bool]) -
 
 
 def check_cni(conf_dir: str, bin_dir: str, nodes: int) -> None:
-    """Raises click.UsageError for a directory that configures no network, or plugins that are not there."""
+    """Check the directories of CNI. Raise click.UsageError if one configures no network or lacks its plugins."""
     if not conf_dir:
         if bin_dir:
             raise click.UsageError("--cni-bin-dir needs --cni-conf-dir, which configures the plugins")

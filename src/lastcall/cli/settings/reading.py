@@ -56,9 +56,11 @@ def read_settings(found: Found, words: tuple[str, ...], command: click.Context) 
     commands = root.command
     assert isinstance(commands, click.Group)
     options = keyed(command.command)
+    sections = list(_read(found))
+    _refuse_kind(found, sections)
     everywhere: dict[str, tuple[Any, str]] = {}
     own: dict[str, tuple[Any, str]] = {}
-    for section in _read(found):
+    for section in sections:
         section.check_known([ALL, *commands.list_commands(root)], "section")
         if section.key == ALL:
             everywhere = dict(_settings(found, section, options, commands))
@@ -66,6 +68,18 @@ def read_settings(found: Found, words: tuple[str, ...], command: click.Context) 
             for each in _own(section, words, command):
                 own = dict(_settings(found, each, options, None))
     return everywhere | own
+
+
+def _refuse_kind(found: Found, sections: Iterable[_Entry]) -> None:
+    """Raise UserError for a configuration of kind, with the options that say the same."""
+    values = {each.key: each.node for each in sections}
+    if str(values["apiVersion"].value if "apiVersion" in values else "").startswith("kind.x-k8s.io/"):
+        nodes = values.get("nodes")
+        several = f"--nodes {len(nodes.value)}" if isinstance(nodes, yaml.SequenceNode) else "--nodes N"
+        raise UserError(
+            f"{found}: this is a configuration of kind, which lastcall does not read; fix: use options: {several} for "
+            "nodes, --publish 8080:svc/NAME:80 for extraPortMappings, --feature-gates for featureGates"
+        )
 
 
 def _read(found: Found) -> Iterator[_Entry]:

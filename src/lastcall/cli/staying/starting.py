@@ -65,7 +65,7 @@ def _page_text(facts: Facts) -> str:
 
 def in_foreground(options: UpOptions) -> int:
     """Stay until a signal or `lastcall down`; the exit status. Raises LastcallError."""
-    teller = Terminal(options.output, "Ctrl-C ends it.", must_be_heard=options.ends_with_another)
+    teller = Terminal(options.output, "Ctrl-C ends the cluster.", must_be_heard=options.ends_with_another)
     status = stay(options, teller)
     teller.note(f"cluster {options.name} is gone")
     return status
@@ -96,7 +96,9 @@ def in_background(options: UpOptions) -> int:
         teller = _Reporter(report)
         return guarded(lambda: stay(options, teller, report), teller.note)
 
-    teller = Terminal(options.output, f"lastcall down {options.name} ends it.".replace(f" {DEFAULT_NAME} ", " "))
+    teller = Terminal(
+        options.output, f"lastcall down {options.name} ends the cluster.".replace(f" {DEFAULT_NAME} ", " ")
+    )
     begun: list[Background] = []
     with Interrupts(lambda status: _leave(begun, status), TORN_DOWN, until_reported=True) as interrupts:
         # Within: on a busy machine the child is far on before this process goes on.

@@ -10,6 +10,7 @@ from lastcall.cli.node_agent_options import node_agent_options
 from lastcall.cli.options import Seconds
 from lastcall.cli.output import checked_output, output_options
 from lastcall.cli.page_options import asked_page, page_options
+from lastcall.cli.sectioned_help import SectionedCommand
 from lastcall.cli.trace.audit_options import AuditSource, audit_source_options
 from lastcall.cli.trace.serve_options import ServeOptions, serve_options
 from lastcall.contexts import ContextOptions
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from lastcall.trace.node_agent import AgentOptions
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @click.argument("targets", nargs=-1, metavar="[KIND/NAME…]")
 @context_options()
 @click.option("--all-namespaces", "-A", is_flag=True, help="Follow the Pods of all namespaces.")

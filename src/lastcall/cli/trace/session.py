@@ -233,7 +233,8 @@ class _Trace:
         waits = f"waiting for the end of {what}" if what else f"following {count} Pods"
         if what and not count:
             waits = f"{self._nobody()} is there yet: waiting for it, and for its end"
-        self._live.note(f"{self._server} (Kubernetes {self._git_version}), {self._where()}: {waits}; Ctrl-C ends it")
+        where = f"{self._server} (Kubernetes {self._git_version}), {self._where()}"
+        self._live.note(f"{where}: {waits}; Ctrl-C ends trace, not the Pods")
 
     def _where(self) -> str:
         return f"namespace {self._scope.namespace}" if self._scope.namespace else "all namespaces"

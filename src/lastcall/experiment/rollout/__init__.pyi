@@ -8,8 +8,6 @@ from .find_safe import Found as Found
 from .find_safe import exit_is_good as exit_is_good
 from .find_safe import find_safe as find_safe
 from .html import html_page as html_page
-from .json_v1 import as_json as as_json
-from .json_v1 import experiment_json as experiment_json
 from .old_pods import stories as stories
 from .options import RolloutOptions as RolloutOptions
 from .pool import INCONCLUSIVE as INCONCLUSIVE

@@ -235,7 +235,7 @@ def plain_failure(message: str) -> StatusError:
 
 
 def status_success(details: dict[str, Any] | None = None, code: int = 0) -> Object:
-    """A Status `Success`; `code` 0 and absent `details` are left out."""
+    """Return a Status `Success`, without `code` if it is 0, and without `details` if there are none."""
     status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details is not None:
         status["details"] = details

@@ -31,7 +31,7 @@ class QueueShutDown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """How long `add_rate_limited` waits: the longer of two limits.
+    """Limit how soon `add_rate_limited` adds a key again: the longer of two limits, in seconds.
 
     Per item `base_delay * 2**failures` up to `max_delay` seconds; over all items a token bucket of `burst` tokens that
     refills at `per_second` (0 means no bucket).

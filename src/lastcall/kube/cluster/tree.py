@@ -146,7 +146,7 @@ def _planned(options: ClusterOptions, identity: Identity | None, api_port: int) 
 
         return make_plan(options, issuing.result(), api_port)
     except OSError as error:
-        raise ClusterStartError(f"cannot open what the cluster needs: {error}") from error
+        raise ClusterStartError(f"cannot make the sockets and memory files of the cluster: {error}") from error
     except ValueError as error:
         raise ClusterStartError(f"the cluster's keys cannot be used: {error}") from error
 

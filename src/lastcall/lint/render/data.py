@@ -99,12 +99,13 @@ def as_json(result: LintResult) -> dict[str, Any]:
 
 # -- SARIF -----------------------------------------------------------------------------------------------------------
 
+PROGRAMS = ("helm template", "kustomize")
+"""What a name begins with that is no file: `<kustomize overlays/prod>`."""
 _LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def as_sarif(result: LintResult) -> dict[str, Any]:
-    """One run. Files are relative to where lastcall was started; stdin and kustomizations are not files: their names
-    stand as logical locations."""
+    """Return one run. Files are relative to where lastcall was started."""
     used = list(dict.fromkeys(each.finding.rule for each in result.findings))
     return {
         "$schema": SARIF_SCHEMA,
@@ -151,13 +152,8 @@ def _result(located: Located, index: int) -> dict[str, Any]:
     finding, spot, by = located.finding, located.spot, located.suppressed
     text = f"{finding.message} Fix: {finding.fix} ({CERTAINTY[finding.certainty].capitalize()}.)"
     logical = {"fullyQualifiedName": f"{finding.subject} {shown_path(finding.path)}".strip()}
-    place: dict[str, Any] = {}
-    if not spot.file.startswith("<"):
-        place["physicalLocation"] = {
-            "artifactLocation": {"uri": _uri(spot.file)},
-            "region": {"startLine": spot.line, "startColumn": spot.column},
-        }
-    else:
+    place: dict[str, Any] = {"physicalLocation": _physical(spot)}
+    if spot.file.startswith("<"):
         logical["fullyQualifiedName"] = f"{spot} {logical['fullyQualifiedName']}".strip()
     if logical["fullyQualifiedName"]:
         place["logicalLocations"] = [logical]
@@ -173,6 +169,20 @@ def _result(located: Located, index: int) -> dict[str, Any]:
         kind = "external" if by.by == "file" else "inSource"
         result["suppressions"] = [{"kind": kind, "justification": by.reason}]
     return result
+
+
+def _physical(spot: Spot) -> dict[str, Any]:
+    """Return the file of a finding; code scanning refuses a result without one.
+
+    stdin is the file `stdin`. What Helm or kustomize printed is the chart or directory, without a line.
+    """
+    region = {"startLine": spot.line, "startColumn": spot.column}
+    if spot.file == "<stdin>":
+        return {"artifactLocation": {"uri": "stdin"}, "region": region}
+    for program in PROGRAMS:
+        if spot.file.startswith(f"<{program} "):
+            return {"artifactLocation": {"uri": _uri(spot.file.removeprefix(f"<{program} ").removesuffix(">"))}}
+    return {"artifactLocation": {"uri": _uri(spot.file)}, "region": region}
 
 
 def _uri(file: str) -> str:

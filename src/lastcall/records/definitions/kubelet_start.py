@@ -108,7 +108,7 @@ class ContainerCreated(TypedDict):
 
 
 class ContainerStarted(TypedDict):
-    """CRI StartContainer has succeeded."""
+    """The runtime has started the container (CRI StartContainer)."""
 
     containerId: str
     attempt: Annotated[int, "0 for the first run"]
@@ -141,7 +141,7 @@ def post_start_started(facts: PostStartStarted) -> Words:
 
 
 class PostStartFinished(TypedDict):
-    """The postStart hook is over. A failed one ends the container."""
+    """The postStart hook has ended. If it failed, the kubelet ends the container."""
 
     handler: str
     outcome: Outcome

@@ -61,7 +61,7 @@ class Story(Message, verb="story"):
 
 
 class Over(Message, verb="over"):
-    """The cluster that runs has ended."""
+    """Say that the cluster has ended."""
 
 
 class Setup(Message, verb="setup"):

@@ -416,7 +416,7 @@ CLAIMS: Mapping[str, Claim] = {
 
 
 def checked(seen: Seen | None, whole: bool) -> dict[str, dict[str, Any]]:
-    """Every claim → `held` (None: not seen) and its values. `whole`: nothing more is to come."""
+    """Return claim → whether it holds (None: not seen yet) and its values. `whole`: no more records will come."""
     found: dict[str, dict[str, Any]] = {}
     for name, claim in CLAIMS.items():
         checked_claim = claim(seen) if seen is not None else None

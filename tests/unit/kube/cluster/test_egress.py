@@ -154,8 +154,8 @@ async def test_nonsense_from_inside_is_answered_and_does_no_harm(nonsense: bytes
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"verb": "dial", "host": "x", "port": "80", "tls": False}, "port has to be int, not '80'"),
-        ({"verb": "dial", "host": "x", "port": True, "tls": False}, "port has to be int, not True"),
+        ({"verb": "dial", "host": "x", "port": "80", "tls": False}, "port must be int, not '80'"),
+        ({"verb": "dial", "host": "x", "port": True, "tls": False}, "port must be int, not True"),
         ({"verb": "dial", "host": "x", "port": 80}, "dial needs tls"),
         ({"verb": "resolve", "name": "x", "family": "A", "ttl": 1}, "resolve has no field 'ttl'"),
     ],

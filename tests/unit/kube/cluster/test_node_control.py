@@ -71,8 +71,8 @@ async def test_a_shutdown_is_taken_back() -> None:
     ("message", "said"),
     [
         (NotKnown(), "unknown verb 'dance': known are shutdown, cancel"),
-        (ShutDown(periods=[[1, 2, 3]]), "periods has to be a list of [priority, seconds]"),
-        (ShutDown(periods=[1]), "periods has to be list[list[int]], not [1]"),  # type: ignore[list-item]
+        (ShutDown(periods=[[1, 2, 3]]), "periods must be a list of [priority, seconds]"),
+        (ShutDown(periods=[1]), "periods must be list[list[int]], not [1]"),  # type: ignore[list-item]
     ],
 )
 async def test_unknown_verbs_and_wrong_fields_are_answered(message: Message, said: str) -> None:

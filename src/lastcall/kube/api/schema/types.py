@@ -114,7 +114,7 @@ def struct_of(field: Field) -> Struct:
 
 
 def empty(of: Struct) -> dict[str, Any]:
-    """A new value of this type to which nobody has written anything, as Go encodes it."""
+    """Return a new value of this type without any field set, as Go encodes it."""
     return {name: _zero(of.fields[name]) for name in of.always} | dict.fromkeys(of.nulls)
 
 

@@ -89,7 +89,7 @@ class NodeControlServer:
         from lastcall.kube.node.shutdown.decide import ShutdownGracePeriod, ShutdownNotSupported  # front does without
 
         if any(len(each) != 2 or not all(type(number) is int for number in each) for each in asked.periods):
-            self._say(call, error="periods has to be a list of [priority, seconds]")
+            self._say(call, error="periods must be a list of [priority, seconds]")
             return
         periods = [ShutdownGracePeriod(priority, seconds) for priority, seconds in asked.periods]
         try:

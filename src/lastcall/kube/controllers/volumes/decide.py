@@ -141,7 +141,10 @@ def _provision(name: str, storage_class: StorageClass | None) -> ClaimDecision:
 def find_best_match(
     claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume], *, delayed: bool
 ) -> PersistentVolume | None:
-    """Volumes with the fewest access modes that will do come first. (`persistentVolumeOrderedIndex.findByClaim`)"""
+    """Return the volume that fits a claim best: those with the fewest sufficient access modes come first.
+
+    Source: `persistentVolumeOrderedIndex.findByClaim`.
+    """
     by_modes: dict[tuple[str, ...], list[PersistentVolume]] = {}
     for volume in volumes:
         if offers_modes(volume, claim):

@@ -84,7 +84,7 @@ def detect(
 
 
 def eviction_order(records: dict[str, ImageRecord], now: float) -> list[ImageRecord]:
-    """Images that may go, the longest unused first, then the longest known (imagesInEvictionOrder)."""
+    """Return the images that may be removed: longest unused first, then longest known (imagesInEvictionOrder)."""
     free = [each for each in records.values() if each.last_used < now and not each.image.pinned]
     return sorted(free, key=lambda each: (each.last_used, each.first_detected, each.image.id))
 

@@ -173,6 +173,6 @@ def resolve_port(port: Any, container: Container) -> int:
 
 
 def expand_static(text: str, container: Container) -> str:
-    """Replace `$(NAME)` by the literal env values (container/helpers.go:ExpandContainerCommandOnlyStatic)."""
+    """Replace `$(NAME)` by the literal values of `env` (container/helpers.go:ExpandContainerCommandOnlyStatic)."""
     env = {e["name"]: str(e["value"]) for e in container.get("env") or [] if "value" in e}
     return expand(text, env)

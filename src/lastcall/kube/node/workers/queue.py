@@ -32,7 +32,7 @@ class WorkQueue:
         self._due.pop(uid, None)
 
     async def run(self) -> None:
-        """Report due UIDs until cancelled."""
+        """Pass on each UID when it is due, until cancelled."""
         while True:
             self._earlier.clear()
             now = self._world.clock.monotonic_ns()

@@ -133,7 +133,7 @@ def proc_mount(meta: Object, spec: Object) -> Violation | None:
 
 
 def se_linux_options(since: int) -> Rule:
-    """check_seLinuxOptions.go"""
+    """Return the rule about SELinux options since a version (check_seLinuxOptions.go)."""
     allowed = (
         "",
         "container_t",

@@ -117,7 +117,9 @@ class ImageLayout:
         with self.open_blob(descriptor) as blob:
             data = blob.read(MAX_DOCUMENT + 1)
         if f"sha256:{hashlib.sha256(data).hexdigest()}" != descriptor.digest:
-            raise ImageError(f"blob {descriptor.digest} in {self.root} has other bytes than its digest says")
+            raise ImageError(
+                f"blob {descriptor.digest} in {self.root} is damaged: it has other bytes than its digest says"
+            )
         try:
             value = json.loads(data)
         except (ValueError, RecursionError) as error:

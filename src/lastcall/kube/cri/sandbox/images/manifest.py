@@ -29,7 +29,9 @@ def children(chosen: Descriptor, manifest: dict[str, Any]) -> tuple[Descriptor, 
         raise ImageError(f"manifest {chosen.digest}: layers is not a list of at most {MAX_LAYERS} layers")
     config = Descriptor.parse(manifest.get("config"))
     if config.size > MAX_DOCUMENT:
-        raise ImageError(f"manifest {chosen.digest}: a config of {config.size} bytes is too much")
+        raise ImageError(
+            f"manifest {chosen.digest}: its config has {config.size} bytes, and at most {MAX_DOCUMENT} are read"
+        )
     return config, [Descriptor.parse(layer) for layer in layers]
 
 

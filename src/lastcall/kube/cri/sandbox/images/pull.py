@@ -220,8 +220,8 @@ class _Pull:
             free = status.f_bavail * status.f_frsize
             if missing > free:
                 raise ImageError(
-                    f"the image's layers have {missing} bytes, and only {free} are free in {self._layout.root}; "
-                    "`lastcall image prune` frees some"
+                    f"the image needs {missing} bytes, and {free} are free in {self._layout.root}; "
+                    "fix: lastcall image prune"
                 )
 
     # -- blobs -------------------------------------------------------------------------------------------------------

@@ -171,7 +171,7 @@ def _has_signalfd(pid: int, number: int) -> bool:
 
 
 def is_pending(pid: int, number: int) -> bool | None:
-    """Whether signal `number` was sent to a process and nobody has taken it yet; None when it is gone."""
+    """Return True if signal `number` is pending for a process; None if the process is gone."""
     status = read(f"/proc/{pid}/status")
     masks = [field(status, name) for name in ("SigPnd", "ShdPnd")]
     return any(int(mask, 16) >> (number - 1) & 1 for mask in masks) if all(masks) else None
