@@ -51,6 +51,7 @@ OTHERS = {
     "api": "the API server over TLS: requests per second, LIST, watchers (8 min; --quick: 1 min)",
     "store": "the SQLite store by itself, and its restart with 10 000 Pods (30 s)",
     "engines": "the store on memory, SQLite and etcd; two API servers on one etcd, in turns (2 min; --rounds 5)",
+    "containerd": "Pods on one containerd, by lastcall and by the real kubelet 1.36.2, in turns (10 min; --rounds 15)",
     "admission": "a cluster with one webhook and ten policies beside one without (2 min; --pods 40 --rounds 10)",
     "virtual-cluster": "100 000 Pods on 1 000 nodes in virtual time (5 min)",
     "lint": "`lastcall lint`, and what its pass adds to `run` and `rollout` (30 s; --runs 20)",

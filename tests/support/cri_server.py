@@ -3,9 +3,11 @@
 The messages that it reads and writes are the other way round to `lastcall.kube.cri.v1.translate`.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
@@ -172,6 +174,16 @@ class Service:
     def __init__(self, runtime: SimulatedRuntime) -> None:
         self._runtime = runtime
 
+    async def version(self, request: Any) -> Any:
+        return new(
+            "VersionResponse", version="0.1.0", runtime_name="simulated", runtime_version="1", runtime_api_version="v1"
+        )
+
+    async def status(self, request: Any) -> Any:
+        status = await self._runtime.status()
+        conditions = [new("RuntimeCondition", type=each.type, status=each.status) for each in status.conditions]
+        return new("StatusResponse", status=new("RuntimeStatus", conditions=conditions))
+
     async def run_pod_sandbox(self, request: Any) -> Any:
         identity = await self._runtime.run_pod_sandbox(sandbox_config_of(request.config), request.runtime_handler)
         return new("RunPodSandboxResponse", pod_sandbox_id=identity)
@@ -226,6 +238,12 @@ class Service:
         shown = None if image is None else new("Image", id=image.id, repo_tags=image.repo_tags)
         return new("ImageStatusResponse", image=shown)
 
+    async def list_statuses(self, request: Any) -> Any:
+        """containerd's own call: two layers, one of which is a third downloaded."""
+        layers = [("layer-sha256:1", 1 << 20), ("layer-sha256:2", 0), ("manifest-sha256:3", 7)]
+        statuses = [new("ContentStatus", ref=ref, offset=offset, total=3 << 20) for ref, offset in layers]
+        return new("ListContentStatusesResponse", statuses=statuses)
+
     async def pull_image(self, request: Any) -> Any:
         reference = await self._runtime.pull_image(request.image.image, auth_of(request.auth))
         return new("PullImageResponse", image_ref=reference)
@@ -246,11 +264,33 @@ def _labelled(found: list[Any], wanted: Any) -> list[Any]:
     return [each for each in found if wanted.label_selector.items() <= each.labels.items()]
 
 
+@dataclass
+class Faults:
+    """What goes wrong; may change while the server runs. `hangs` and `errors` have names of methods."""
+
+    hangs: set[str] = field(default_factory=set)
+    errors: dict[str, tuple[grpc.StatusCode, str]] = field(default_factory=dict)
+    only_for: str = ""
+    """The uid of the Pod that they are for, "" for all."""
+    asked: list[str] = field(default_factory=list)
+    """Names of the methods that were called."""
+
+    async def before(self, name: str, request: Any, context: Any) -> None:
+        """Hang, or abort the call."""
+        self.asked.append(name)
+        if self.only_for and self.only_for not in str(request):
+            return
+        if name in self.hangs:
+            await asyncio.Event().wait()
+        if name in self.errors:
+            await context.abort(*self.errors[name])
+
+
 @asynccontextmanager
-async def serving(runtime: SimulatedRuntime, path: str) -> AsyncIterator[None]:
+async def serving(runtime: SimulatedRuntime, path: str, faults: Faults | None = None) -> AsyncIterator[None]:
     """Answer at the Unix socket `path`."""
     server = grpc.aio.server()
-    server.add_generic_rpc_handlers((_Handlers(Service(runtime)),))
+    server.add_generic_rpc_handlers((_Handlers(Service(runtime), faults or Faults()),))
     server.add_insecure_port(f"unix://{path}")
     await server.start()
     try:
@@ -260,25 +300,30 @@ async def serving(runtime: SimulatedRuntime, path: str) -> AsyncIterator[None]:
 
 
 class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, service: Service, faults: Faults) -> None:
+        self._service, self._faults = service, faults
 
     def service(self, details: Any) -> Any:
         name = details.method.rpartition("/")[2]
         if name == messages.EVENTS[0]:
             return self._stream()
-        do = getattr(self._service, re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower())
+        do = getattr(self._service, re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(), None)
+        if do is None:
+            return None  # UNIMPLEMENTED
 
         async def call(request: Any, context: Any) -> Any:
+            await self._faults.before(name, request, context)
             try:
                 return await do(request)
             except api.RuntimeServiceError as error:
                 await context.abort(_CODES.get(error.reason, grpc.StatusCode.UNKNOWN), str(error))
 
-        return grpc.unary_unary_rpc_method_handler(call, messages.classes[f"{name}Request"].FromString, _written)
+        kind = messages.DOWNLOADS[1] if name == messages.DOWNLOADS[0] else f"{name}Request"
+        return grpc.unary_unary_rpc_method_handler(call, messages.classes[kind].FromString, _written)
 
     def _stream(self) -> Any:
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
+            await self._faults.before(messages.EVENTS[0], request, context)
             async for event in self._service.events():
                 yield event
 

@@ -111,6 +111,8 @@ def _programs(tier: Tier, packages: Future[None]) -> None:
         _unpack(f"kubectl {version}", str(PROJECT / "tools/get-pypi-kubectl"), version)
     if shutil.which("apt-get"):
         _unpack("Prometheus", PROJECT / "tools/get-debian-prometheus")
+        _unpack("containerd 1.7", PROJECT / "tools/get-debian-containerd")
+        _unpack("CRI's api.proto", PROJECT / "tools/get-debian-cri-api")
     if shutil.which("npm") and not (PROJECT / "web/node_modules").exists():
         npm = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
         if not _unpack("the page's packages", *npm, folder=PROJECT / "web"):

@@ -455,6 +455,32 @@ def openat2(dirfd: int, path: str, flags: int, resolve: int, mode: int = 0) -> i
                 raise
 
 
+# -- changes of files -------------------------------------------------------------------------------------------------
+
+IN_MODIFY, IN_MOVE_SELF = 0x2, 0x800
+
+
+def inotify_init() -> int:
+    """Return a descriptor that becomes readable when a watched file changes; it never blocks. Raises OSError."""
+    fd: int = libc.inotify_init1(ctypes.c_int(os.O_CLOEXEC | os.O_NONBLOCK))
+    if fd < 0:
+        raise failure("inotify_init1")
+    return fd
+
+
+def inotify_add_watch(fd: int, path: str, mask: int) -> int:
+    """Return the number by which `fd` names the file at `path`, also when that is renamed. Raises OSError."""
+    number: int = libc.inotify_add_watch(ctypes.c_int(fd), _path(path), ctypes.c_uint32(mask))
+    if number < 0:
+        raise failure("inotify_add_watch", path)
+    return number
+
+
+def inotify_rm_watch(fd: int, number: int) -> None:
+    """Forget a file; one that is gone is forgotten already."""
+    libc.inotify_rm_watch(ctypes.c_int(fd), ctypes.c_int(number))
+
+
 # -- hostname, network -------------------------------------------------------------------------------------------------
 
 

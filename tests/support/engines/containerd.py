@@ -1,4 +1,4 @@
-"""containerd as the container runtime of lastcall's node: Debian's, in namespaces of its own.
+"""containerd as the container runtime of lastcall's node, in namespaces of its own: Debian's, of several releases.
 
 Its network namespace is also that of the lastcall that uses it. A keeper holds its PID and mount namespace: when that
 is killed, containers, shims and mounts are gone, whatever state they were in.
@@ -15,9 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import pytest
 from tree import named_namespace
 from waiting import eventually
 
+PROJECT = Path(__file__).resolve().parents[3]
 HOME = Path(os.environ.get("KUBERNETES_HOME") or Path.home() / ".cache/kubernetes-1.36.2")
 IMAGES = HOME / "images"
 CONFIG = """version = 2
@@ -48,13 +50,28 @@ CNI = """{{"cniVersion": "0.4.0", "name": "pods", "plugins": [
 """
 
 
-def missing_containerd() -> str:
+UNPACKED = {"1.6": "", "1.7": ".containerd-trixie", "2": ".containerd-sid"}
+"""Version → where `tools/get-debian-containerd` has unpacked it; "" is the installed one."""
+
+
+def path_of(version: str) -> str:
+    """The PATH with which a version's programs are found."""
+    usual, folder = os.environ["PATH"], UNPACKED[version]
+    return f"{PROJECT / folder}/usr/bin:{usual}" if folder else usual
+
+
+def missing_containerd(version: str = "1.6") -> str:
     """Why it cannot be used here, "" when it can."""
     if os.getuid() != 0:
         return "containerd needs root"
     for program in ("containerd", "runc", "ctr"):
-        if shutil.which(program) is None:
+        found = shutil.which(program, path=path_of(version))
+        if found is None:
             return f"{program} is not installed"
+    done = subprocess.run([shutil.which("containerd", path=path_of(version)) or "", "--version"], capture_output=True)
+    if f" {version}." not in done.stdout.decode():
+        suite = UNPACKED[version].rpartition("-")[2]
+        return f"containerd {version} is not here" + (f": tools/get-debian-containerd {suite}" if suite else "")
     if not Path("/usr/lib/cni/bridge").exists():
         return "the CNI plugins are not installed"
     if shutil.which("iptables") is None:
@@ -64,10 +81,19 @@ def missing_containerd() -> str:
     return ""
 
 
+VERSIONS = [
+    pytest.param(each, marks=pytest.mark.skipif(bool(missing_containerd(each)), reason=missing_containerd(each)))
+    for each, folder in UNPACKED.items()
+    if each != "2" or (PROJECT / folder).is_dir()
+]
+"""For fixtures: each version, skipped where it is not here. Containerd 2 is among them if it was unpacked."""
+
+
 class Containerd:
     """`with Containerd() as containerd:`; at the end nothing of it is left."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: str = "1.6") -> None:
+        self.version, self._path = version, path_of(version)
         self.directory = Path(tempfile.mkdtemp(prefix="containerd-", dir="/var/tmp"))
         self.socket = self.directory / "containerd.sock"
         self.netns = named_namespace("containerd")
@@ -135,7 +161,8 @@ class Containerd:
         log = open(self.directory / "log", "ab")  # noqa: SIM115
         self._process = subprocess.Popen(
             ["nsenter", "-t", first, "-m", "-p", "-n", "--", "containerd", "-c", str(self.directory / "config.toml")],
-            stdout=log, stderr=log, env={**os.environ, "TMPDIR": str(self.directory), "HOME": str(self.directory)},
+            stdout=log, stderr=log,
+            env={**os.environ, "TMPDIR": str(self.directory), "HOME": str(self.directory), "PATH": self._path},
         )  # fmt: skip
         log.close()
         eventually(self._answers, "containerd answers", 60)
@@ -144,12 +171,23 @@ class Containerd:
         done = subprocess.run(["ctr", "-a", str(self.socket), "version"], capture_output=True, timeout=30, check=False)
         return done.returncode == 0
 
-    def kill(self) -> None:
-        """SIGKILL to containerd alone: what it runs goes on."""
+    def stop(self) -> None:
+        """SIGSTOP: it answers nobody. `go_on` ends that."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
         assert self._process is not None
         for child in _descendants(self._process.pid):
             if Path(f"/proc/{child}/comm").read_text().strip() == "containerd":
-                os.kill(child, signal.SIGKILL)
+                os.kill(child, number)
+
+    def kill(self) -> None:
+        """SIGKILL to containerd alone: what it runs goes on."""
+        self._signal(signal.SIGKILL)
+        assert self._process is not None
         self._process.wait(30)
         self._process = None
 
@@ -161,10 +199,12 @@ class Containerd:
     def lastcall_command(*arguments: str) -> list[str]:
         return [sys.executable, "-m", "lastcall.cli.main", *arguments]
 
-    def lastcall(self, *arguments: str, timeout: float = 240.0, **environment: str) -> subprocess.CompletedProcess[str]:
+    def lastcall(
+        self, *arguments: str, timeout: float = 240.0, cwd: Path | None = None, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*self.inside, *self.lastcall_command(*arguments)],
-            capture_output=True, text=True, timeout=timeout, env={**os.environ, **environment},
+            capture_output=True, text=True, timeout=timeout, cwd=cwd, env={**os.environ, **environment},
         )  # fmt: skip
 
 

@@ -5,6 +5,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import click
+
 from lastcall.cli.rollout.keep import kept_on_failure
 from lastcall.cli.rollout.progress import Progress
 from lastcall.cli.run.options import check_cni, check_node_capacity, check_propagation_nodes, check_runtime
@@ -29,10 +31,7 @@ def experiment(
 
     target = find_target(manifests, options)
     nodes, wanted = options.nodes, options.cluster
-    check_propagation_nodes(wanted.propagation, nodes)
-    check_node_capacity(wanted.node_capacity, nodes)
-    check_cni(wanted.cni_conf_dir, wanted.cni_bin_dir, nodes)
-    check_runtime(wanted.container_runtime, nodes, cni=wanted.cni_conf_dir)
+    _check(options)
     wanted = replace(wanted, nodes=nodes, load=None if options.source == "published" else LoadGenerator())
     with started(lambda: start_cluster(wanted)) as (cluster, interrupts):
         progress, why = Progress(), ""
@@ -75,3 +74,17 @@ def experiment(
             progress.end()
             if page is not None:
                 page.over(why)
+
+
+def _check(options: RolloutOptions) -> None:
+    """Raises click.UsageError for what does not go together, WorldError for a runtime that cannot be used."""
+    nodes, wanted = options.nodes, options.cluster
+    check_propagation_nodes(wanted.propagation, nodes)
+    check_node_capacity(wanted.node_capacity, nodes)
+    check_cni(wanted.cni_conf_dir, wanted.cni_bin_dir, nodes)
+    if wanted.container_runtime and options.source == "pod":
+        raise click.UsageError(
+            "--container-runtime-endpoint and --from pod do not work together: requests cannot be sent from a Pod of "
+            "another runtime; leave --from out"
+        )
+    check_runtime(wanted.container_runtime, nodes, cni=wanted.cni_conf_dir)

@@ -28,11 +28,16 @@ from lastcall.experiment.reasons.why_not_ready import (
     without_repeats,
 )
 from lastcall.kube.api import PODS, Object, uid_of
+from lastcall.records import kinds
 from lastcall.records.record import Record
+from lastcall.records.words import words_for
 from lastcall.world.clock import Clock, monotonic, now
 
 _LOOK_SECONDS = 1.0
 """Between two looks at whether waiting changes anything."""
+_PULL_SECONDS = 2.5
+"""The progress of a pull is told once a second."""
+_RECENT_RECORDS = 1000
 _HOPELESS = "a container cannot start"
 _STRANDED = "no node accepts the Pod"
 _REFUSED = "the API server refuses the Pods"
@@ -118,7 +123,15 @@ class Waiting:
         late = [pod for pod in pods if "deletionTimestamp" in pod["metadata"] or _may_become_ready(pod)]
         first = [in_short(pod, await events_of(self.there.client, pod)) for pod in late[:2]]
         more = [f"{len(late) - 2} more"] if len(late) > 2 else []
-        return "; ".join([missing, *first, *more])
+        return "; ".join([missing, *self._pulls(), *first, *more])
+
+    def _pulls(self) -> list[str]:
+        """Return how far a pull of another runtime is, if it still goes on."""
+        for record in reversed(self.records[-_RECENT_RECORDS:]):
+            if record.kind == kinds.IMAGE_PULL_PROGRESS:
+                age = (self.clock.monotonic_ns() - record.at_ns) / 1e9
+                return [str(words_for(record).text)] if age < _PULL_SECONDS else []
+        return []
 
     async def _error(self, head: str, those: Sequence[Object] = (), *, crashed: bool = False) -> NotReady | Crashed:
         """Return what says of these Pods, or of all that are late, and of their owners why they are not Ready."""

@@ -95,7 +95,7 @@ def _prepare(plan: Plan, pid: int) -> str:
     """
     write_id_maps(pid, os.getuid(), os.getgid())
     if plan.other is not None:
-        plan.other.connect(pid, plan.nodes[0].layout)
+        plan.other.connect(pid, plan.nodes[0].layout, plan.rings[plan.nodes[0].layout.shim])
     plan.cgroups.settle(pid)
     if plan.options.node_capacity == NodeCapacity():
         return ""

@@ -7,6 +7,7 @@ from lastcall.records.definitions.parts import Bytes, Disposition, Ids, NotExecu
 from lastcall.records.said import joined, str_of, tell
 from lastcall.records.sentences import DETAIL, NOISE, STEP, Style, Words, fixed, row, sentences, took
 from lastcall.records.signal_names import signal_name
+from lastcall.records.text import seconds
 
 ACTOR = "runtime"
 
@@ -15,10 +16,17 @@ class ProcessStarted(Ids):
     """A container's PID 1 runs."""
 
     containerId: str
-    pid: int
+    pid: NotRequired[Annotated[int, "missing where it was concluded from the container's status"]]
     exe: Annotated[str | None, "the program's file"]
     argv: list[str]
     seccomp: NotRequired[Annotated[str, "the filter's name"]]
+
+
+def process_started(facts: ProcessStarted) -> Words:
+    pid = facts.get("pid")
+    if pid is None:
+        return Words(tell("process started"), DETAIL)
+    return Words(tell("process started: pid $pid, $exe", pid=pid, exe=facts.get("exe") or "?"), DETAIL)
 
 
 class PrivilegeCallAnswered(TypedDict):
@@ -177,6 +185,27 @@ def output(facts: Output) -> Words:
     return Words(tell("│ $text", text=str(facts.get("text") or "").rstrip("\n")), STEP, "output")
 
 
+class ImagePullProgress(TypedDict):
+    """Another container runtime still pulls an image; written once a second."""
+
+    image: str
+    seconds: Seconds
+    bytes: Annotated[Bytes | None, "of the layers that are being downloaded; null: the runtime does not say"]
+    total: Annotated[Bytes | None, "of those layers; null: the runtime does not say"]
+
+
+def image_pull_progress(facts: ImagePullProgress) -> Words:
+    image, done, total = facts.get("image"), facts.get("bytes"), facts.get("total")
+    if done is None or not total:
+        return Words(tell("pulling $image for $time", image=image, time=seconds(facts["seconds"])), NOISE)
+    text = tell("pulling $image: $done of $total MiB", image=image, done=_mebibytes(done), total=_mebibytes(total))
+    return Words(text, NOISE)
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / (1 << 20):.1f}"
+
+
 class NetworkAttached(TypedDict):
     """The Pod has its network (CNI ADD)."""
 
@@ -219,7 +248,7 @@ def network_detached(facts: NetworkDetached) -> Words:
 
 
 SENTENCES = sentences(
-    row(ProcessStarted, fixed("process started: pid $pid, $exe", DETAIL)),
+    row(ProcessStarted, process_started),
     row(PrivilegeCallAnswered, fixed("$call to id $id answered with success, not done (one user id)", STEP)),
     row(ProcessSignalState, signal_state, rules.STOP_CONTAINER),
     row(OutOfMemory, fixed("the machine ran out of memory meanwhile: probably killed for that", STEP, "bad")),
@@ -228,6 +257,7 @@ SENTENCES = sentences(
     row(ExecStarted, fixed("exec: pid $pid", NOISE)),
     row(ExecExited, fixed("exec: exit $exitCode", NOISE), rules.CLEANUP_AFTER_DEAD_SHIM),
     row(Output, output),
+    row(ImagePullProgress, image_pull_progress),
     row(NetworkAttached, fixed("network $ip set up", DETAIL), rules.RUN_POD_SANDBOX),
     row(NetworkPoliciesApplied, network_policies_applied),
     row(NetworkDetached, network_detached, rules.STOP_POD_SANDBOX),

@@ -4,7 +4,7 @@ Standard library, the shim's readers of /proc and, for the package that it is in
 starts quickly and needs little. It writes to stdout and nowhere else, changes nothing on the node, and speaks to nobody
 but the client that is attached to it.
 
-Pure: `cgroup_tree` (which process is whose), `memory` (counters), `requests` (what it is sent), `service_rules` (to
+Pure: `cgroup_tree` (which process is whose), `requests` (what it is sent), `service_rules` (to
 whom nf_tables sends). `container` and `node` do the looking, `rule_watch` hears of rules, `groups` reads control
 groups, `lines` writes.
 """

@@ -7,8 +7,8 @@ from __future__ import annotations
 import contextlib
 import os
 
+from lastcall.kube.cri.sandbox.cgroups import memory
 from lastcall.kube.cri.sandbox.shim.procfs import read
-from lastcall.trace.agent import memory
 from lastcall.trace.agent.cgroup_tree import container_of, may_lead_to_pods, pod_of
 
 _HIERARCHIES = ("memory", "pids", "systemd", "cpu,cpuacct", "cpu")

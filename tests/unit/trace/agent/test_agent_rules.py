@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.trace.agent import memory
+from lastcall.kube.cri.sandbox.cgroups import memory
 from lastcall.trace.agent.cgroup_tree import container_of, may_lead_to_pods, pod_of
 from lastcall.trace.agent.container import main_process
 from lastcall.trace.agent.requests import BadRequest, parse_request

@@ -1,1 +1,1 @@
-"""CRI v1 over gRPC, with `lastcall[cri]`: its messages, and the internal CRI in them."""
+"""CRI v1 over gRPC, with `lastcall[containerd]`: its messages, and the internal CRI in them."""

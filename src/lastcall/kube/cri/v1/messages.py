@@ -15,6 +15,9 @@ from lastcall.kube.cri.v1 import schema
 PACKAGE = "runtime.v1"
 RUNTIME_SERVICE = f"{PACKAGE}.RuntimeService"
 IMAGE_SERVICE = f"{PACKAGE}.ImageService"
+DOWNLOADS = ("ListStatuses", "ListContentStatusesRequest", "ListContentStatusesResponse")
+CONTENT_SERVICE = "containerd.services.content.v1.Content"
+"""containerd's own: what it downloads at the moment."""
 EVENTS = ("GetContainerEvents", "GetEventsRequest", "ContainerEventResponse")
 """The method that answers with a stream. Each of the others takes a `<name>Request` and answers a `<name>Response`."""
 
@@ -39,7 +42,8 @@ def _classes() -> dict[str, Any]:
         enum = file.enum_type.add(name=name)
         for place, value in enumerate(values):
             enum.value.add(name=value, number=place)
-    messages = dict(rows(schema.SANDBOXES_AND_CONTAINERS) + rows(schema.IMAGES) + rows(schema.STATS))
+    tables = (schema.SANDBOXES_AND_CONTAINERS, schema.IMAGES, schema.STATS, schema.DOWNLOADS)
+    messages = dict(row for table in tables for row in rows(table))
     for name, fields in messages.items():
         message = file.message_type.add(name=name)
         for text in fields:
@@ -68,7 +72,7 @@ def _classes() -> dict[str, Any]:
 
 classes = _classes()
 SIGNALS = tuple(dict(rows(schema.ENUMS))["Signal"])
-"""Names of CRI's Signal by number: SIGNAL_SIGTERM; the first is the runtime's default."""
+"""Names of CRI's Signal by number; the first is the runtime's default."""
 
 
 def new(message: str, /, **fields: Any) -> Any:
@@ -78,5 +82,6 @@ def new(message: str, /, **fields: Any) -> Any:
 
 def method_of(service: str, name: str) -> tuple[str, Callable[[Any], bytes], Callable[[bytes], Any]]:
     """For a client: (path, how a request is written, how an answer is read)."""
-    request, response = (EVENTS[1], EVENTS[2]) if name == EVENTS[0] else (f"{name}Request", f"{name}Response")
+    own = {each[0]: each[1:] for each in (EVENTS, DOWNLOADS)}
+    request, response = own.get(name, (f"{name}Request", f"{name}Response"))
     return f"/{service}/{name}", classes[request].SerializeToString, classes[response].FromString

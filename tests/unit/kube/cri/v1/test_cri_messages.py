@@ -18,7 +18,7 @@ from lastcall.kube.cri.v1.messages import new
 from lastcall.kube.cri.v1.translate.container_config import container_config_message
 from lastcall.kube.cri.v1.translate.container_status import container_item_of, container_stats_of, container_status_of
 from lastcall.kube.cri.v1.translate.images import auth_message, image_of
-from lastcall.kube.cri.v1.translate.runtime import event_of, runtime_status_of
+from lastcall.kube.cri.v1.translate.runtime import runtime_status_of
 from lastcall.kube.cri.v1.translate.sandboxes import sandbox_config_message, sandbox_item_of, sandbox_status_of
 from lastcall.kube.cri.v1.translate.signals import signal_name_of, signal_number
 
@@ -165,19 +165,9 @@ def test_what_a_container_uses_is_read():
     assert container_stats_of(new("ContainerStats")) is None
 
 
-def test_conditions_credentials_and_events_come_back():
+def test_conditions_and_credentials_come_back():
     status = api.RuntimeStatus((api.RuntimeCondition("NetworkReady", False, "Why", "so"),))
     condition = new("RuntimeCondition", type="NetworkReady", status=False, reason="Why", message="so")
     assert runtime_status_of(over_the_wire(new("RuntimeStatus", conditions=[condition]))) == status
     auth = api.AuthConfig("user", "password", "identity", "registry")
     assert auth_of(over_the_wire(auth_message(auth))) == auth
-    event = api.ContainerEventResponse("c" * 64, api.ContainerEventType.CONTAINER_STOPPED_EVENT, 5, "u-1")
-    sandbox = api.PodSandboxStatus("s", SANDBOX.metadata, api.PodSandboxState.SANDBOX_READY, 5)
-    message = new(
-        "ContainerEventResponse",
-        container_id=event.container_id,
-        container_event_type=2,
-        created_at=5,
-        pod_sandbox_status=sandbox_status_message(sandbox),
-    )
-    assert event_of(over_the_wire(message)) == event

@@ -1,5 +1,6 @@
 """Whether this command can use a container runtime, looked at before anything starts."""
 
+import errno
 import os
 import socket
 import struct
@@ -12,6 +13,10 @@ from lastcall.kube.cluster.runtime.other.link import NAME
 
 FORWARD = "/proc/sys/net/ipv4/ip_forward"
 ROUTES = "/proc/net/route"
+_FIXES = {
+    errno.EACCES: "let this user use the socket",
+    errno.ECONNREFUSED: "start the runtime: its socket is left from an earlier run",
+}
 
 
 def socket_of(endpoint: str) -> str:
@@ -22,18 +27,25 @@ def socket_of(endpoint: str) -> str:
     return os.path.realpath(path)
 
 
+def runtime_pid(path: str) -> int:
+    """Return the process that made the socket, 0 for one of another PID namespace. Raises OSError."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.connect(path)
+        pid: int = struct.unpack("iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        return pid
+
+
 def why_not(path: str) -> str:
     """Return why the runtime behind this socket cannot be used from here, with the fix; "" when it can."""
     if os.getuid() != 0:
         return "needs root, for the runtime's socket and its Pod network; fix: sudo"
     if find_spec("grpc") is None or find_spec("google.protobuf") is None:
-        return "grpcio is not installed; fix: pip install 'lastcall[cri]'"
+        return "grpcio is not installed; fix: pip install 'lastcall[containerd]'"
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.connect(path)
-            pid = struct.unpack("iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        pid = runtime_pid(path)
     except OSError as error:
-        return f"{os.strerror(error.errno or 0).lower()}; fix: start the runtime, or name its socket"
+        fix = _FIXES.get(error.errno or 0, "start the runtime, or name its socket")
+        return f"{os.strerror(error.errno or 0).lower()}; fix: {fix}"
     try:
         theirs, own = os.stat(f"/proc/{pid}/ns/net"), os.stat("/proc/self/ns/net")
     except OSError:

@@ -4,6 +4,7 @@ import os
 import socket
 
 from lastcall.kube.cluster.egress.pair import EgressClient
+from lastcall.kube.cluster.layout import STATE_DIR
 from lastcall.kube.cluster.runtime.other.runtime import OtherRuntime
 from lastcall.kube.cri.sandbox.images.way_out import DialError
 from lastcall.kube.cri.v1.remote.connection import RuntimeConnection
@@ -11,6 +12,8 @@ from lastcall.kube.cri.v1.remote.ends import EndsFromStatus
 from lastcall.kube.cri.v1.remote.images import RemoteImages
 from lastcall.kube.cri.v1.remote.paths import Paths
 from lastcall.kube.cri.v1.remote.runtime import RemoteRuntime
+from lastcall.kube.cri.v1.remote.witness import Witness
+from lastcall.kube.cri.v1.witness.messages import SOCKET
 from lastcall.records.record import Recorder
 from lastcall.world.world import World
 
@@ -33,7 +36,7 @@ def open_runtime(
         cluster=other.place.instance,
         paths=Paths(other.paths(state)),
         dial=dial,
-        watcher=EndsFromStatus(recorder, world.clock),
+        watcher=EndsFromStatus(recorder, world.clock, Witness(f"{STATE_DIR}/{SOCKET}", world.clock)),
         unified=os.path.exists("/sys/fs/cgroup/cgroup.controllers"),
     )
-    return runtime, RemoteImages(connection)
+    return runtime, RemoteImages(connection, recorder, world.clock)

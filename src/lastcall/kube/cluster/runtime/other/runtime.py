@@ -13,11 +13,22 @@ from dataclasses import dataclass, field
 from lastcall.kube.cluster.layout import STATE_DIR, NodeLayout
 from lastcall.kube.cluster.options import DURABLE_DIR, KUBELET_PORT, LOCAL_PATH_DIR, ClusterOptions
 from lastcall.kube.cluster.runtime.other import link
+from lastcall.kube.cluster.runtime.other.checks import runtime_pid
 from lastcall.kube.cluster.runtime.other.place import Place
+from lastcall.kube.cri.v1.witness import messages
+from lastcall.records.ring import Ring
 
 SECONDS = 90.0
 """For the runtime to stop and remove all Pods of a cluster."""
-SWEEP = "lastcall.kube.cluster.runtime.other.sweep"
+SWEEP = """import sys
+sys.path.insert(0, sys.argv.pop(1))
+from lastcall.kube.cluster.runtime.other.sweep import main
+sys.exit(main(*sys.argv[1:]))
+"""
+HERE = os.path.dirname(os.path.abspath(messages.__file__))
+PACKAGE = os.path.normpath(os.path.join(HERE, *[os.pardir] * 5))
+"""Where this lastcall is: `-I` leaves out what PYTHONPATH says."""
+WITNESS = os.path.join(HERE, "__main__.py")
 
 
 @dataclass(slots=True)
@@ -31,6 +42,7 @@ class OtherRuntime:
     kubelet: socket.socket
     """Listens in the runtime's network namespace; the node serves it."""
     _index: int = field(default=-1)
+    _witness: "subprocess.Popen[bytes] | None" = field(default=None)
 
     @classmethod
     def make(cls, options: ClusterOptions, instance: str, node: NodeLayout) -> "OtherRuntime":
@@ -50,9 +62,20 @@ class OtherRuntime:
             raise
         return cls(options.container_runtime, place, answer["name"], answer["version"], kubelet)
 
-    def connect(self, init_pid: int, node: NodeLayout) -> None:
-        """Raises OSError."""
+    def connect(self, init_pid: int, node: NodeLayout, ring: Ring) -> None:
+        """Join the networks, and start the witness, which writes to `ring`. Raises OSError."""
         self._index = link.connect(init_pid, node)
+        if pid := runtime_pid(self.path):
+            self._start_witness(pid, ring)
+
+    def _start_witness(self, pid: int, ring: Ring) -> None:
+        fds = [fd for fd in (ring.fd, ring.wake_fd) if fd >= 0]
+        command = [
+            sys.executable, "-I", "-S", WITNESS,
+            "--socket", f"{self.place.directory}/{messages.SOCKET}", "--runtime", str(pid),
+            "--ring-fd", str(ring.fd), "--wake-fd", str(ring.wake_fd),
+        ]  # fmt: skip
+        self._witness = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=fds)  # noqa: S603 (our own interpreter and program)
 
     def paths(self, state: str) -> list[tuple[str, str]]:
         """(directory inside, directory for the runtime); `state` is the state directory of the host, "" for none."""
@@ -69,6 +92,9 @@ class OtherRuntime:
             _sweep(self.path, self.place.instance)
         except OSError as error:
             why = str(error)
+        if self._witness is not None:
+            self._witness.kill()
+            self._witness.wait()
         if self._index >= 0:
             with suppress(OSError):
                 link.disconnect(self._index)
@@ -80,11 +106,14 @@ def _sweep(path: str, *instance: str) -> str:
     """What it printed. Raises OSError."""
     try:
         done = subprocess.run(  # noqa: S603 (our own interpreter and module)
-            [sys.executable, "-I", "-m", SWEEP, path, *instance], capture_output=True, text=True, timeout=SECONDS
+            [sys.executable, "-I", "-c", SWEEP, PACKAGE, path, *instance],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
         )
     except subprocess.TimeoutExpired:
         raise OSError(f"unix://{path}: the container runtime does not answer; fix: start it again") from None
     if done.returncode:
         text = done.stderr.strip().rpartition("\n")[2]
-        raise OSError(f"--container-runtime-endpoint unix://{path}: {text}; fix: name a runtime that serves CRI v1")
+        raise OSError(f"--container-runtime-endpoint unix://{path}: the container runtime {text}")
     return done.stdout

@@ -1,4 +1,4 @@
-"""`python -I -m lastcall.kube.cluster.runtime.other.sweep SOCKET [INSTANCE]`: ask a runtime before and after.
+"""`main(SOCKET, [INSTANCE])` in a Python of its own: ask a runtime before and after.
 
 Without INSTANCE it prints what the runtime is, as JSON, and removes what clusters left there that have ended; with
 INSTANCE it removes all that is this cluster's. A process of its own: front forks its roles, and gRPC has threads.
@@ -20,6 +20,21 @@ from lastcall.world.tasks import gather
 
 ANSWER_SECONDS = 10.0
 STOP_SECONDS = 60.0
+
+
+def why_unusable(error: RuntimeServiceError) -> str:
+    """Return why a runtime that listens cannot be used, with the fix."""
+    text = str(error)
+    if error.reason == "Unimplemented":
+        return (
+            f"does not serve CRI v1 ({text}); fix: switch on its CRI plugin (containerd: remove cri from "
+            "disabled_plugins), or name a runtime that serves CRI v1"
+        )
+    if error.reason == "DeadlineExceeded" or "before receiving SETTINGS frame" in text:
+        return f"has not answered within {ANSWER_SECONDS:.0f} s; fix: start the runtime again"
+    if text.startswith("rpc error: code = Unavailable"):
+        return f"does not speak gRPC, or hung up ({text}); fix: start the runtime again, or name one that serves CRI v1"
+    return f"{text}; fix: see the log of the runtime"
 
 
 async def sandboxes(connection: RuntimeConnection) -> dict[str, str]:
@@ -70,17 +85,13 @@ async def end(socket: str, instance: str) -> None:
 
 
 def main(socket: str, instance: str = "") -> int:
-    """Return the exit status: 1 when the runtime does not do it; stderr says why."""
+    """Do what the module says. Return the exit status: 1 when the runtime does not do it; stderr says why."""
     try:
         if instance:
             asyncio.run(end(socket, instance))
         else:
             sys.stdout.write(json.dumps(asyncio.run(begin(socket))))
     except RuntimeServiceError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{why_unusable(error)}\n")
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

@@ -14,6 +14,7 @@ import time
 
 from lastcall.kube.cri.sandbox.shim import child, dispositions, identity, procfs
 from lastcall.kube.cri.sandbox.shim.limits import Limits, MachineKills
+from lastcall.kube.cri.sandbox.shim.listening import listeners_of_container, listeners_of_pod
 from lastcall.kube.cri.sandbox.shim.logs import LINES_PER_SECOND, LogFile, Stream
 from lastcall.kube.cri.sandbox.shim.loop import Loop, Timer
 from lastcall.kube.cri.sandbox.shim.namespaces import Own, Sandbox, clone_into
@@ -21,7 +22,6 @@ from lastcall.kube.cri.sandbox.shim.pod_groups import NodeSize
 from lastcall.kube.cri.sandbox.shim.process import Exit, Journal, Output, Process, Stdio, launch
 from lastcall.kube.cri.sandbox.shim.single_id import filters
 from lastcall.kube.cri.sandbox.shim.single_id.supervisor import Supervisor
-from lastcall.kube.cri.sandbox.shim.sockets import facts_of, listeners_of
 from lastcall.kube.cri.sandbox.shim.streams.taps import Taps
 from lastcall.kube.cri.sandbox.shim.witness import Watched, Witness
 from lastcall.records import kinds
@@ -64,8 +64,6 @@ if TYPE_CHECKING:
     from lastcall.records.record import Facts, Kind
 
 
-_MOST_LISTENERS = 16
-"""In the record of a crash."""
 KILL_ROUNDS = 5
 """How often to look for processes that came while others were killed."""
 _LONGEST_HOLD_SECONDS = 5.0
@@ -349,18 +347,8 @@ class Container:
 
     def _listeners_of_its_pod(self) -> list[PodListener] | None:
         """Return who listens in the Pod when a container of it has crashed; None where nobody can tell."""
-        sockets = listeners_of(self._network) if self._network is not None else None
-        if sockets is None:
-            return None
-        owners: dict[int, str] = {}
-        for other in self._listener.beside(self) if sockets else ():
-            if other.process is not None:
-                pids = [other.process.pid, *procfs.descendants(other.process.pid)]
-                owners |= dict.fromkeys(procfs.socket_inodes(pids), other.spec["name"])
-        return [
-            {"address": each.address, "port": each.port, "container": owners.get(each.inode, "")}
-            for each in sockets[:_MOST_LISTENERS]
-        ]
+        beside = [(c.process.pid, str(c.spec["name"])) for c in self._listener.beside(self) if c.process is not None]
+        return listeners_of_pod(self._network, beside) if self._network is not None else None
 
     def _infer_out_of_memory(self) -> None:
         kills = self._context.machine_kills.since_last()
@@ -467,17 +455,7 @@ class Container:
         """Return who of this container listens now; None when nobody can look."""
         if self.process is None or not self.running or self._network is None:
             return None
-        pid = self.process.pid
-        try:
-            found = listeners_of(self._network, pid) or []
-            if found and not self._listener.alone(self):
-                own = procfs.socket_inodes([pid, *procfs.descendants(pid)])
-                found = [each for each in found if each.inode in own]
-            if procfs.exiting(pid):
-                return None  # what is closed by now the kernel may have closed
-        except (OSError, ValueError):
-            return None
-        return facts_of(found)
+        return listeners_of_container(self._network, self.process.pid, lambda: self._listener.alone(self))
 
     def forget(self) -> None:
         """What is on record of it is no longer needed."""

@@ -92,6 +92,29 @@ class LogFile:
             self._fd = -1
 
 
+class Allowance:
+    """How many lines of a stream the timeline gets: so many a second, twice as many after a pause."""
+
+    def __init__(self, lines_per_second: int = LINES_PER_SECOND) -> None:
+        self._lines_per_second = lines_per_second
+        self._left = 2.0 * lines_per_second
+        self._counted_at = 0.0
+
+    def earn(self) -> None:
+        """Count the time since the last call."""
+        now = time.monotonic()
+        earned = (now - self._counted_at) * self._lines_per_second
+        self._left = min(2.0 * self._lines_per_second, self._left + earned)
+        self._counted_at = now
+
+    def take(self) -> bool:
+        """Return True if one more line may be told."""
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
 class Stream:
     """Cuts one stream into lines."""
 
@@ -109,9 +132,7 @@ class Stream:
         self._log = log
         self._on_line = on_line
         self._rest = b""
-        self._lines_per_second = lines_per_second
-        self._allowance = 2.0 * lines_per_second
-        self._counted_at = 0.0
+        self._allowance = Allowance(lines_per_second)
         self._dropped = 0
 
     def feed(self, data: bytes) -> None:
@@ -144,14 +165,10 @@ class Stream:
             return
         head = rfc3339_nano(time.time_ns()).encode() + self._prefix
         self._log.write(b"".join([head + tag + text + b"\n" for tag, text in pieces]))
-        now = time.monotonic()
-        earned = (now - self._counted_at) * self._lines_per_second
-        self._allowance = min(2.0 * self._lines_per_second, self._allowance + earned)
-        self._counted_at = now
+        self._allowance.earn()
         for _, text in pieces:
-            if self._allowance < 1:
+            if not self._allowance.take():
                 self._dropped += 1
                 continue
-            self._allowance -= 1
             self._on_line(self._name, text.decode("utf-8", "replace"), self._dropped)
             self._dropped = 0

@@ -81,8 +81,9 @@ class Witness:
 
     _active = 0
 
-    def __init__(self, watched: Watched) -> None:
-        self._watched = watched
+    def __init__(self, watched: Watched, *, exact: bool = True) -> None:
+        """`exact` False: when the signal is sent is not known but to some milliseconds."""
+        self._watched, self._exact = watched, exact
         self._sockets: Sockets | None = None
         self._shared = False
         self._signal = "SIGTERM"
@@ -131,9 +132,10 @@ class Witness:
         self._watching = self._stop_sent = True
         with contextlib.suppress(*_UNREADABLE):
             self._look_at_processes()
-            # A look comes a moment after the signal, and a handler may have begun something by then.
-            self._at_signal = {pid for pid in self._family.processes if procfs.start_time(pid) < self._signal_tick}
-            self._tell_processes_at_stop()
+            if self._exact:
+                # A look comes a moment after the signal, and a handler may have begun something by then.
+                self._at_signal = {pid for pid in self._family.processes if procfs.start_time(pid) < self._signal_tick}
+                self._tell_processes_at_stop()
             self._cpu_at_signal = self._cpu
             self._first_look_at_sockets()
         self._plan()
@@ -153,6 +155,10 @@ class Witness:
             self._tell_waits()
             self._tell_processes("SIGKILL", list(self._family.processes.values()))
             self._look_at_sockets(details=True)
+
+    def outlived(self) -> None:
+        """PID 1 ended by itself before the SIGKILL that was about to come."""
+        self._killed = False
 
     def stop_signal_pending(self) -> bool | None:
         """Whether nobody has taken the stop signal that was sent; None when none was."""

@@ -1,6 +1,6 @@
-"""What has changed between two listings of a runtime that streams no events. Pure.
+"""What has changed between two listings of a runtime. Pure.
 
-Source of the way: kubelet pkg/kubelet/pleg/generic.go; CRI-O and containerd before 1.7 have no GetContainerEvents.
+Source of the way: kubelet pkg/kubelet/pleg/generic.go; containerd before 1.7 has no GetContainerEvents.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -27,6 +27,7 @@ _CHANNEL = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.default_authority", "localhost"),  # Go's servers refuse a path there
 )
+_NAMESPACE = (("containerd-namespace", "k8s.io"),)
 _CODE = re.compile(r"^rpc error: code = \w+ desc = ")
 _REASONS = {"NOT_FOUND": "NotFound", "DEADLINE_EXCEEDED": "DeadlineExceeded", "UNIMPLEMENTED": "Unimplemented"}
 
@@ -57,9 +58,21 @@ class RuntimeConnection:
         """The same of the ImageService."""
         return await self._ask(messages.IMAGE_SERVICE, name, request, seconds)
 
-    async def _ask(self, service: str, name: str, request: Any, seconds: float | None) -> Any:
+    async def downloads(self, seconds: float) -> tuple[int, int]:
+        """Return (bytes so far, bytes of all) of the layers that containerd downloads now, whoever asked for them.
+
+        Raises RuntimeServiceError, reason Unimplemented of another runtime.
+        """
+        request = messages.new(messages.DOWNLOADS[1])
+        answer = await self._ask(messages.CONTENT_SERVICE, messages.DOWNLOADS[0], request, seconds, _NAMESPACE)
+        layers = [each for each in answer.statuses if each.ref.startswith("layer-")]
+        return sum(each.offset for each in layers), sum(each.total for each in layers)
+
+    async def _ask(
+        self, service: str, name: str, request: Any, seconds: float | None, metadata: tuple[tuple[str, str], ...] = ()
+    ) -> Any:
         try:
-            return await self._call(service, name)(request, timeout=seconds)
+            return await self._call(service, name)(request, timeout=seconds, metadata=metadata)
         except aio.AioRpcError as error:
             raise failure(self.socket, error.code().name, error.details() or "") from None
         except (aio.UsageError, asyncio.InvalidStateError):

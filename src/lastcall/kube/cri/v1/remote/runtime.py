@@ -8,6 +8,7 @@ import math
 import os
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -28,9 +29,12 @@ from lastcall.kube.cri.v1.remote.paths import Paths
 from lastcall.kube.cri.v1.remote.streams import PORT_FORWARD, PROTOCOL, Dial, RemotePort, RemoteStreams, open_session
 from lastcall.kube.cri.v1.translate.container_config import container_config_message
 from lastcall.kube.cri.v1.translate.container_status import container_item_of, container_stats_of, container_status_of
+from lastcall.kube.cri.v1.translate.images import image_spec
 from lastcall.kube.cri.v1.translate.parts import resources_message
-from lastcall.kube.cri.v1.translate.runtime import event_of, runtime_status_of
+from lastcall.kube.cri.v1.translate.runtime import runtime_status_of
 from lastcall.kube.cri.v1.translate.sandboxes import sandbox_config_message, sandbox_item_of, sandbox_status_of
+from lastcall.kube.cri.v1.translate.task import Task, stop_signal_of, task_of
+from lastcall.world import crash_guard
 from lastcall.world import tasks as world_tasks
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -38,16 +42,25 @@ from lastcall.world.world import World
 CLUSTER_LABEL = "lastcall.dev/cluster"
 """On sandboxes and containers: the cluster whose they are."""
 POD_UID_LABEL = "io.kubernetes.pod.uid"
+ASIDE_SECONDS = 10.0
+"""For calls that only stories need."""
 RELIST_SECONDS = 0.25
 """Between two listings of a runtime without events (the kubelet's is 1 s); what this node did is seen at once."""
+RELIST_WITH_EVENTS_SECONDS = 2.0
+EVENTS_AGAIN_SECONDS = 0.5
+"""From the end of a stream of events to the next try."""
 
 
 class Watcher(Protocol):
-    """Hears of every status that was read anew, and of stops (`lastcall.kube.cri.v1.remote.ends`)."""
+    """Hears of starts, stops and ends (`lastcall.kube.cri.v1.remote.ends`)."""
 
-    def container(self, status: ContainerStatus) -> None: ...
-    def stopping(self, status: ContainerStatus, timeout: int) -> None: ...
-    def stopped(self, status: ContainerStatus) -> None: ...
+    def watches(self, container_id: str) -> bool: ...
+    async def started(self, status: ContainerStatus, task: Task, log: str) -> None: ...
+    async def running(self, status: ContainerStatus, task: Task, log: str) -> None: ...
+    async def stopping(self, status: ContainerStatus, signal: str, timeout: int) -> None: ...
+    async def ended(self, status: ContainerStatus) -> None: ...
+    async def listeners(self, container_id: str) -> tuple[api.TCPListener, ...] | None: ...
+    async def removed(self, container_id: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -56,6 +69,10 @@ class _Known:
 
     sandboxes: dict[str, PodSandboxStatus] = field(default_factory=dict)
     containers: dict[str, ContainerStatus] = field(default_factory=dict)
+    starting: set[str] = field(default_factory=set)
+    """Containers that this process starts at the moment."""
+    stop_signals: dict[str, str] = field(default_factory=dict)
+    """Image → its STOPSIGNAL."""
 
 
 class RemoteRuntime:
@@ -82,13 +99,16 @@ class RemoteRuntime:
         self._tasks: Tasks | None = None
         self._started = asyncio.Event()
         self._look = asyncio.Event()
-        self._relists = False
+        self.has_events = False
+        """Whether the runtime streams events (GetContainerEvents)."""
 
     async def run(self) -> None:
-        """Own the tasks that read streams, until cancelled."""
+        """Own the tasks that read streams and events, until cancelled."""
         try:
             async with Tasks() as self._tasks:
                 self._started.set()
+                events = crash_guard.keep_running("CRI events", self._follow_events, self._world.clock)
+                self._tasks.spawn(events, name="events of the runtime")
                 await asyncio.Event().wait()
         finally:
             self._tasks = None
@@ -201,25 +221,48 @@ class RemoteRuntime:
 
     async def start_container(self, container_id: str) -> None:
         """Raises RuntimeServiceError, reason StartError when the process could not be executed."""
+        self._known.starting.add(container_id)
         try:
             await self._call("StartContainer", new("StartContainerRequest", container_id=container_id))
+            await self._tell_start(container_id)
         except RuntimeServiceError as error:
             reason = "StartError" if "OCI runtime create failed" in str(error) else error.reason
             raise RuntimeServiceError(plain(error), reason) from None
         finally:
+            self._known.starting.discard(container_id)
             self._look.set()
+
+    async def _tell_start(self, container_id: str) -> None:
+        """A start that nobody can look at is a start."""
+        if self._watcher is not None:
+            with suppress(RuntimeServiceError):
+                answer = await self._verbose(container_id)
+                status = container_status_of(answer.status, "")
+                await self._watcher.started(status, task_of(answer.info), answer.status.log_path)
 
     async def stop_container(self, container_id: str, timeout: int) -> None:
         known = self._known.containers.get(container_id)
         if self._watcher is not None and known is not None:
-            self._watcher.stopping(known, timeout)
+            await self._watcher.stopping(known, known.stop_signal or await self._stop_signal(known), timeout)
         await self._ended("StopContainer", container_id=container_id, timeout=timeout)
-        if self._watcher is not None and known is not None:
-            self._watcher.stopped(known)
+
+    async def _stop_signal(self, status: ContainerStatus) -> str:
+        """Return the image's STOPSIGNAL, for a runtime whose status does not say what it sends (before CRI of 1.33)."""
+        found = self._known.stop_signals.get(status.image_ref)
+        if found is None:
+            request = new("ImageStatusRequest", image=image_spec(status.image_ref), verbose=True)
+            try:
+                found = stop_signal_of((await self._connection.images("ImageStatus", request, ASIDE_SECONDS)).info)
+            except RuntimeServiceError:
+                return ""
+            self._known.stop_signals[status.image_ref] = found
+        return found
 
     async def remove_container(self, container_id: str) -> None:
         await self._ended("RemoveContainer", container_id=container_id)
         self._known.containers.pop(container_id, None)
+        if self._watcher is not None:
+            await self._watcher.removed(container_id)
 
     async def update_container_resources(self, container_id: str, resources: LinuxContainerResources) -> None:
         request = new(
@@ -254,8 +297,20 @@ class RemoteRuntime:
             return known
         status = self._known.containers[item.id] = await self._status_of(item.id, item.pod_sandbox_id)
         if self._watcher is not None:
-            self._watcher.container(status)
+            await self._tell(self._watcher, status)
         return status
+
+    async def _tell(self, watcher: Watcher, status: ContainerStatus) -> None:
+        if status.state == api.ContainerState.CONTAINER_EXITED:
+            await watcher.ended(status)
+        elif (
+            status.state == api.ContainerState.CONTAINER_RUNNING
+            and status.id not in self._known.starting
+            and not watcher.watches(status.id)
+        ):
+            with suppress(RuntimeServiceError):
+                answer = await self._verbose(status.id)
+                await watcher.running(status, task_of(answer.info), answer.status.log_path)
 
     async def container_status(self, container_id: str) -> ContainerStatus:
         known = self._known.containers.get(container_id)
@@ -264,6 +319,11 @@ class RemoteRuntime:
     async def _status_of(self, container_id: str, pod_sandbox_id: str) -> ContainerStatus:
         answer = await self._call("ContainerStatus", new("ContainerStatusRequest", container_id=container_id))
         return self._paths.status(container_status_of(answer.status, pod_sandbox_id))
+
+    async def _verbose(self, container_id: str) -> Any:
+        """The status with the runtime's own information."""
+        request = new("ContainerStatusRequest", container_id=container_id, verbose=True)
+        return await self._call("ContainerStatus", request, ASIDE_SECONDS)
 
     async def exec_sync(self, container_id: str, cmd: tuple[str, ...], timeout: float) -> api.ExecSyncResponse:
         """CRI counts whole seconds."""
@@ -280,8 +340,8 @@ class RemoteRuntime:
         return container_stats_of(answer.stats)
 
     async def listeners(self, container_id: str) -> tuple[api.TCPListener, ...] | None:
-        """CRI does not tell."""
-        return None
+        """CRI does not tell; the witness may."""
+        return None if self._watcher is None else await self._watcher.listeners(container_id)
 
     # -- streams -------------------------------------------------------------------------------------------------------
 
@@ -307,10 +367,8 @@ class RemoteRuntime:
         return await self._streams(url, [name for name, is_wanted in names.items() if is_wanted], is_attach=True)
 
     async def _has_terminal(self, container_id: str) -> bool:
-        """By containerd's verbose information; a runtime without it says no."""
-        request = new("ContainerStatusRequest", container_id=container_id, verbose=True)
-        info = (await self._call("ContainerStatus", request)).info.get("info", "")
-        return '"terminal":true' in info.replace(" ", "")
+        """By the verbose information; a runtime without it says no."""
+        return task_of((await self._verbose(container_id)).info).terminal
 
     async def port_forward(self, pod_sandbox_id: str, port: int) -> RemotePort:
         request = new("PortForwardRequest", pod_sandbox_id=pod_sandbox_id, port=[port])
@@ -330,28 +388,39 @@ class RemoteRuntime:
     # -- events --------------------------------------------------------------------------------------------------------
 
     async def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
-        """The runtime's own, or what its lists show where it has none. Ends when the runtime goes away."""
-        if not self._relists:
-            try:
-                async for event in self._connection.events():
-                    yield event_of(event)
-                return
-            except RuntimeServiceError as error:
-                if error.reason != "Unimplemented":
-                    raise
-            self._relists = True
+        """What changes in the runtime's lists. Its own events say when to look, where it has any.
+
+        Between two events there is a look now and then: a runtime may lose one (containerd 1.7 sends each event to one
+        reader, and that of a node that has died takes one more). Ends when the runtime goes away.
+        """
         before = await self._seen()
         while True:
             self._look.clear()
-            try:
-                async with asyncio.timeout(RELIST_SECONDS):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RELIST_WITH_EVENTS_SECONDS if self.has_events else RELIST_SECONDS):
                     await self._look.wait()
-            except TimeoutError:
-                pass
             after = await self._seen()
             for each in changes.events(before, after, self._world.clock.wall_ns()):
                 yield each
             before = after
+
+    async def _follow_events(self) -> None:
+        """Look at once when the runtime has something to tell of this cluster."""
+        while True:
+            try:
+                self.has_events = True
+                async for event in self._connection.events():
+                    labels = event.pod_sandbox_status.labels
+                    if labels.get(CLUSTER_LABEL, self._cluster) == self._cluster:
+                        self._look.set()
+                unimplemented = False
+            except RuntimeServiceError as error:
+                unimplemented = error.reason == "Unimplemented"
+            self.has_events = False
+            self._look.set()
+            if unimplemented:
+                return
+            await self._world.clock.sleep(EVENTS_AGAIN_SECONDS)
 
     async def _seen(self) -> changes.Seen:
         return changes.seen(await self._sandbox_items(), await self._container_items())

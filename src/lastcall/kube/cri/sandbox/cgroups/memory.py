@@ -27,3 +27,21 @@ def limit(text: str) -> int | None:
     if not value.isdecimal() or int(value) >= _NO_LIMIT_V1:
         return None
     return int(value)
+
+
+def files_of(groups: str) -> tuple[str, str]:
+    """Return the files of `oom_kills` and of `limit`, below the root of the control groups, of /proc/<pid>/cgroup.
+
+    Version 1's hierarchy decides where there is one (cgroups(7)). Empty texts where the process is gone.
+    """
+    unified = ""
+    for line in groups.splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if "memory" in controllers.split(","):
+            here = f"memory{path.rstrip('/')}"
+            return f"{here}/memory.oom_control", f"{here}/memory.limit_in_bytes"
+        if not controllers:
+            unified = path
+    here = unified.strip("/")
+    return (f"{here}/memory.events", f"{here}/memory.max") if here else ("", "")
