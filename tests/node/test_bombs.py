@@ -14,6 +14,7 @@ import pytest
 from kept_run import API, create, has_cgroups, with_container
 from kubectls import CURRENT, find_kubectl
 from run_command import Lastcall
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.real_kernel
 
@@ -69,7 +70,11 @@ def test_a_pod_that_uses_up_what_it_can_leaves_its_neighbour_answering(user: str
             """A command in one Pod that asks another over HTTP: its seconds."""
             begin = time.monotonic()
             done = subprocess.run(
-                [kubectl, "exec", "client", "--", *fetch], env=environment, capture_output=True, text=True, timeout=120
+                [kubectl, "exec", "client", "--", *fetch],
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=120 * PATIENCE,
             )
             assert done.stdout == "here\n", done.stderr
             return time.monotonic() - begin
@@ -85,7 +90,7 @@ def test_a_pod_that_uses_up_what_it_can_leaves_its_neighbour_answering(user: str
                 f"{user}: {name} median {sorted(took)[len(took) // 2]:.2f} s, most {max(took):.2f} s; {state['phase']}"
             )
             delete = [kubectl, "delete", "pod", f"bomb-{name}", "--grace-period=0", "--force", "--timeout=60s"]
-            subprocess.run(delete, env=environment, capture_output=True, timeout=90, check=True)
+            subprocess.run(delete, env=environment, capture_output=True, timeout=90 * PATIENCE, check=True)
         for name in ("neighbour", "client"):
             status = api.get(f"/api/v1/namespaces/default/pods/{name}")["status"]
             assert (status["phase"], status["containerStatuses"][0]["restartCount"]) == ("Running", 0)

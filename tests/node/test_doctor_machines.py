@@ -10,7 +10,7 @@ from typing import Any
 import ordinary_user
 import pytest
 from tree import cgroups_named
-from waiting import eventually
+from waiting import PATIENCE, eventually
 
 from lastcall.world.needs import kernel_version
 
@@ -25,7 +25,7 @@ def on_machine(request: pytest.FixtureRequest) -> Any:
 
     def on_machine(what: str) -> tuple[int, dict[str, dict[str, str]]]:
         command = [*prefix, sys.executable, str(PROGRAM), what]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=180, cwd="/", check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=180 * PATIENCE, cwd="/", check=False)
         assert done.stderr == ""
         answer = json.loads(done.stdout)
         assert answer["schema"] == "lastcall/doctor/v1"

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 from pods import pod
 from run_command import Lastcall
+from waiting import PATIENCE
 
 
 def has_cgroups(user: str) -> bool:
@@ -37,7 +38,7 @@ class API:
 
     def get(self, path: str) -> Any:
         request = urllib.request.Request(self._server + path, headers={"Authorization": f"Bearer {self._token}"})
-        with urllib.request.urlopen(request, context=self._context, timeout=60) as answer:
+        with urllib.request.urlopen(request, context=self._context, timeout=60 * PATIENCE) as answer:
             return json.load(answer)
 
     def warnings(self, name: str) -> dict[str, str]:
@@ -78,7 +79,7 @@ class API:
     def log(self, name: str) -> str:
         path = f"{self._server}/api/v1/namespaces/default/pods/{name}/log"
         request = urllib.request.Request(path, headers={"Authorization": f"Bearer {self._token}"})
-        with urllib.request.urlopen(request, context=self._context, timeout=60) as answer:
+        with urllib.request.urlopen(request, context=self._context, timeout=60 * PATIENCE) as answer:
             return str(answer.read(), "utf-8")
 
 
@@ -96,5 +97,5 @@ def create(api: API, manifest: dict[str, Any]) -> None:
     headers = {"Authorization": f"Bearer {api._token}", "Content-Type": "application/json"}
     url = f"{api._server}/api/v1/namespaces/default/pods"
     request = urllib.request.Request(url, data=body, headers=headers, method="POST")
-    with urllib.request.urlopen(request, context=api._context, timeout=60) as answer:
+    with urllib.request.urlopen(request, context=api._context, timeout=60 * PATIENCE) as answer:
         assert answer.status == 201

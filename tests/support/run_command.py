@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import ordinary_user
 from tree import MachineState, Tree, assert_clean, assert_nothing_stays, cgroups_named
+from waiting import PATIENCE
 
 AT_ONCE = 4
 """Clusters that a test may have running side by side: most of their time they wait."""
@@ -157,7 +158,7 @@ class Lastcall:
 
     def wait_for(self, *texts: str, timeout: float = 60.0) -> Line:
         """The first line with one of the texts; fails when the command ends, or falls silent, without it."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * PATIENCE
         seen = 0
         with self._changed:
             while True:
@@ -186,7 +187,7 @@ class Lastcall:
     def finish(self, timeout: float = 120.0) -> Result:
         """Wait for the end and look at what is left. A traceback is a failure, always."""
         try:
-            status = self.process.wait(timeout)
+            status = self.process.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still running after {timeout} s:\n{self.said()}") from None
         seconds = time.monotonic() - self.started_at

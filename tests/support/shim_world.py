@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import until
+from waiting import PATIENCE, until
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -237,7 +237,9 @@ def _inside(scenario: Scenario, users: list[str]) -> Callable[[str], None]:
         path = sys.modules[scenario.__module__].__file__
         command = [*command_prefix(user), sys.executable, __file__, str(path), scenario.__name__]
         environment = {**os.environ, "LASTCALL_TEST_USER": user}
-        result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, env=environment)
+        result = subprocess.run(
+            command, capture_output=True, text=True, timeout=240 * PATIENCE, check=False, env=environment
+        )
         assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
 
     marked: Any = functools.update_wrapper(test, scenario)

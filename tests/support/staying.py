@@ -24,7 +24,7 @@ from kubectls import KUBECTL
 from published_schema import documented
 from run_command import Result, default_signals
 from tree import MachineState, Tree, assert_nothing_stays, children, processes_in
-from waiting import eventually
+from waiting import PATIENCE, eventually
 
 
 @dataclass
@@ -107,7 +107,7 @@ class Place:
         began = time.monotonic()
         with self.start(*arguments) as process:
             try:
-                out, err = process.communicate(timeout=timeout)
+                out, err = process.communicate(timeout=timeout * PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise
@@ -147,7 +147,7 @@ class Place:
         environment = {"KUBECONFIG": kubeconfig, "HOME": str(self.home / "tmp"), "PATH": os.environ["PATH"]}
         done = subprocess.run(
             [KUBECTL, "--cache-dir", str(self.home / "tmp/kubectl"), *arguments],
-            env=environment, input=stdin, capture_output=True, text=True, timeout=60, check=False,
+            env=environment, input=stdin, capture_output=True, text=True, timeout=60 * PATIENCE, check=False,
         )  # fmt: skip
         assert done.returncode == status, (arguments, done.stdout, done.stderr)
         return done.stderr if status else done.stdout
@@ -201,7 +201,7 @@ class InTerminal:
     def wait(self, timeout: float = 60.0) -> int:
         """Exit status, negative for a signal."""
         try:
-            return self._process.wait(timeout)
+            return self._process.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
             raise AssertionError(self.said) from None
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+from waiting import PATIENCE
+
 
 def children(pid: int) -> list[int]:
     """Direct children, [] when the process is gone."""
@@ -65,7 +67,7 @@ class Tree:
     @classmethod
     def find(cls, front: int, timeout: float = 60.0) -> "Tree":
         """Wait until front's tree is complete."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * PATIENCE
         while time.monotonic() < deadline:
             for init in children(front):
                 roles = {comm(pid): pid for pid in children(init)}
@@ -187,7 +189,7 @@ def assert_clean(
     started_before: int | None = None,
 ) -> None:
     """Nothing is left: no process in the cluster's namespaces, no mount, no link, no file."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout * PATIENCE
     while (left := processes_in(namespaces, started_before)) and time.monotonic() < deadline:
         time.sleep(0.02)  # pause of a poll
     if left:
@@ -203,7 +205,7 @@ def assert_nothing_stays(before: MachineState, home: Path, timeout: float = 60.0
         raise Leftovers(f"files left behind: {files}")
     assert after.state_files >= before.state_files, f"files taken away: {before.state_files - after.state_files}"
     left = (after.mounts - before.mounts) | (after.links - before.links)
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout * PATIENCE
     while left and time.monotonic() < deadline:
         time.sleep(0.02)  # pause of a poll
         after = MachineState.take(home)

@@ -5,12 +5,15 @@ The time limits are for a machine that is very busy: a test that waits for an ev
 
 import asyncio
 import inspect
+import os
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
+PATIENCE = float(os.environ.get("LASTCALL_TEST_PATIENCE") or 1)
+"""By how much every time limit is longer: a machine that is emulated is ten times slower."""
 SECONDS = 120.0
 
 
@@ -23,7 +26,7 @@ def eventually(
     said: Callable[[], object] = str,
 ) -> T:
     """The first true answer of `condition`; AssertionError with `what` and what is `said` by then when none comes."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * PATIENCE
     while not (answer := condition()):
         assert time.monotonic() < deadline, _timed_out(what, seconds, said)
         time.sleep(pause)  # pause of the poll
@@ -62,7 +65,7 @@ async def until(
 ) -> Any:
     """As `eventually`, in the time of the event loop; `condition` may be asynchronous."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
+    deadline = loop.time() + seconds * PATIENCE
     while True:
         answer = condition()
         if inspect.isawaitable(answer):
@@ -74,4 +77,4 @@ async def until(
 
 
 def _timed_out(what: str, seconds: float, said: Callable[[], object]) -> str:
-    return ": ".join(filter(None, (f"timed out after {seconds:g} s", what, str(said()))))
+    return ": ".join(filter(None, (f"timed out after {seconds * PATIENCE:g} s", what, str(said()))))

@@ -32,8 +32,8 @@ SCRIPT = f"rows-{os.getpid()}.sh"
 """What this run has for the guests; another one may be running."""
 ROW_SECONDS = 1800
 TESTS = (
-    "cd /opt/src && /opt/lastcall/bin/python -m pytest -q -p no:cacheprovider -o timeout=1500 --tb=line {} 2>&1 "
-    "| tail -n 12; exit ${{PIPESTATUS[0]}}"
+    "cd /opt/src && LASTCALL_TEST_PATIENCE=10 /opt/lastcall/bin/python -m pytest -q -p no:cacheprovider "
+    "-o timeout=3000 --tb=line {} 2>&1 | tail -n 12; exit ${{PIPESTATUS[0]}}"
 )
 ABOUT = '. /etc/os-release; systemctl --version | { read -r one; echo "$PRETTY_NAME, Linux $(uname -r), ${one%% (*}"; }'
 LOGOUT = "for i in $(seq 60); do loginctl list-sessions --no-legend | grep -qw {} || break; sleep 1; done; sleep 15"

@@ -36,7 +36,7 @@ running() { phase_is "$1" Running || fail "$1 does not run: $(kube get pod "$1" 
 delete() { kube delete pod "$1" --wait=true > "$SCRATCH/out" 2>&1 || fail "delete $1: $(last)"; }
 
 group_of() {  # the control group of a Pod's only container
-  local uid; uid=$(kube get pod "$1" -o 'jsonpath={.metadata.uid}')
+  local uid; uid=$(kube get pod "$1" -o 'jsonpath={.metadata.uid}'); [ -n "$uid" ] || return
   find $CGROUPS -mindepth 2 -type d -path "*/pod$uid/*" ! -name init | head -1
 }
 value() { cat "$1/$2" 2>/dev/null || echo "no $2"; }
@@ -122,22 +122,24 @@ row_oom() {
   delete greedy
   lastcall story greedy --cluster $CLUSTER > "$SCRATCH/out" 2>&1
   [ "$seen" = "OOMKilled 137" ] || fail "$seen"
-  local why; why=$({ grep 'PID 1 itself' "$SCRATCH/out"; grep -i memory "$SCRATCH/out"; } | head -1 | sed 's/^[^[:alnum:]]*//')
-  [ -n "$why" ] || fail "$seen; the story does not name memory: $(last 3)"
+  local text why; text=$(tr -s ' \n' ' ' < "$SCRATCH/out")
+  why=$(grep -o 'PID 1 itself[^.]*\.' <<< "$text") || fail "$seen; the story does not say whose memory it was: $text"
+  grep -q 'its memory limit of 64Mi' <<< "$text" || fail "$seen; the story does not name the limit: $text"
   echo "a child asks for more: $seen; story: $why"
 }
 
 row_pids() {
-  create forks '{}' 'i=0; while [ $i -lt 6000 ]; do sleep 100000 & i=$((i+1)); done; echo all; sleep 100000'; 
-  local g; until_ok 120 has_group forks || fail "no group"; g=$(group_of forks); g=$(dirname "$g")
+  # The shell that cannot fork ends; PID 1 needs no other process.
+  create forks '{}' '(i=0; while [ $i -lt 6000 ]; do sleep 100000 & i=$((i+1)); done); exec sleep 100000'
+  local g; until_ok 120 has_group forks || fail "no group"; g=$(dirname "$(cat "$SCRATCH/group")")
   until_ok 400 hit "$g" || fail "$(value "$g" pids.current) of $(value "$g" pids.max), never refused"
   local seen="$(value "$g" pids.current) of $(value "$g" pids.max)"
   kube delete pod forks --wait=true > "$SCRATCH/out" 2>&1 || fail "delete: $(last)"
   until_ok 60 gone "$g" || fail "the group stays"
   echo "$seen processes, fork refused; deleted completely"
 }
-has_group() { [ -n "$(group_of "$1")" ]; }
-hit() { [ "$(awk '$1 == "max" { print $2 }' "$1/pids.events")" != 0 ]; }
+has_group() { group_of "$1" > "$SCRATCH/group"; [ -s "$SCRATCH/group" ]; }
+hit() { [ "$(awk '$1 == "max" { print $2 }' "$1/pids.events")" -gt 0 ]; }
 gone() { [ ! -e "$1" ]; }
 
 HOG='import re, time

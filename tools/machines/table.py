@@ -42,15 +42,16 @@ ALWAYS = ("root", "ada")
 USERS = {"root": "root", "ada": "ordinary user", "ben": "ordinary user without subordinate ids"}
 KERNEL_TESTS = (
     "tests/node/test_cgroup2_on_the_kernel.py",
-    "tests/node/test_limits_of_pods.py",
-    "tests/node/test_escapes_by_cgroups.py",
-    "tests/node/test_bombs.py",
-    "tests/node/test_doctor_machines.py",
     "tests/node/containers/test_cgroup_mounts.py",
     "tests/node/containers/test_cpu_shares_of_groups.py",
     "tests/node/containers/test_container_limits.py",
+    "tests/node/test_escapes_by_cgroups.py",
+    "tests/node/test_doctor_machines.py",
+    "tests/node/test_limits_of_pods.py",
+    "tests/clients/test_sizes_of_nodes.py",
+    "tests/node/test_bombs.py",
 )
-"""The tests of the kernel that touch control groups."""
+"""The tests of the kernel that touch control groups, quick ones first."""
 
 
 @dataclass(frozen=True)

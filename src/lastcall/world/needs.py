@@ -114,9 +114,20 @@ def _user_namespaces(machine: Machine) -> Need:
     if _denied(probe) and machine.seccomp == 2:
         found = f"a seccomp filter forbids them ({probe.detail})"
         return Need(name, "missing", found, fix=_container_fix(machine))
+    if probe.errno == errno.EACCES:  # create_user_ns() itself answers EPERM (Linux kernel/user_namespace.c)
+        return _forbidden_by_a_module(machine, name, probe)
     if probe is NOT_TRIED:
         return Need(name, "missing", "could not be tried, because of the above")
     return Need(name, "missing", f"cannot be made ({probe.detail}); in a chroot the kernel forbids them")
+
+
+def _forbidden_by_a_module(machine: Machine, name: str, probe: Probe) -> Need:
+    found = f"a security module forbids them to this program ({probe.detail})"
+    if not (machine.app_armor and machine.label.endswith(" (enforce)")):
+        return Need(name, "missing", found)
+    profile = machine.label.removesuffix(" (enforce)")
+    fix = "start lastcall from a program that this profile does not confine, or add to it the rule `userns,`"
+    return Need(name, "missing", f"{found}, which AppArmor's profile {profile} confines", fix=fix)
 
 
 def _other_namespaces(machine: Machine) -> Need:

@@ -56,8 +56,8 @@ class Machine:
 
     `sysctls` holds only those that exist. `seccomp` is the mode in /proc/self/status (2: a filter). `container` is
     docker, podman, kubernetes or "". `cgroup_v1` says that version 1 hierarchies are mounted, `app_armor` that the
-    kernel enforces it. `proc_masks` are mounts over parts of /proc. `probes` are by name; one that could not be tried,
-    because something before it failed, is not there.
+    kernel enforces it, `label` what a security module calls this process. `proc_masks` are mounts over parts of /proc.
+    `probes` are by name; one that could not be tried, because something before it failed, is not there.
     """
 
     release: str
@@ -68,6 +68,7 @@ class Machine:
     proc_masks: tuple[str, ...] = ()
     cgroup_v1: bool = False
     app_armor: bool = False
+    label: str = ""
     probes: dict[str, Probe] = field(default_factory=dict)
 
 
@@ -82,6 +83,7 @@ def look() -> Machine:
         proc_masks=_proc_masks(),
         cgroup_v1=bool(_mounts_of("cgroup")),
         app_armor=_app_armor(),
+        label=_label(),
         probes=_in_child(_try_everything),
     )
 
@@ -125,6 +127,13 @@ def _app_armor() -> bool:
     with suppress(OSError), open("/sys/module/apparmor/parameters/enabled") as file:
         return file.read(1) == "Y"
     return False
+
+
+def _label() -> str:
+    """Return what AppArmor or SELinux calls this process: `firefox (enforce)`; "" without such a module."""
+    with suppress(OSError), open("/proc/self/attr/current") as file:
+        return file.read().strip("\0\n")
+    return ""
 
 
 def _proc_masks() -> tuple[str, ...]:

@@ -55,6 +55,17 @@ async def test_out_of_memory_is_known_by_the_counter_of_the_container_s_group(wo
     assert (facts["signal"], facts["oomKilled"], facts["limitReached"]) == ("SIGKILL", True, True)
 
 
+@inside
+async def test_a_container_alone_in_a_pod_with_the_same_limit_reaches_its_own(world: ShimWorld) -> None:
+    if mode() == "none":
+        return
+    limited(world)
+    world.sandbox_config = replace(world.sandbox_config, resources=SMALL)
+    status, _ = await world.run("tail", "/dev/zero", resources=SMALL)
+    assert (status.exit_code, status.reason) == (137, "OOMKilled")
+    assert exited(world)["limitReached"] is True
+
+
 @pytest.mark.rule("node-semantics 12.4/3")
 @inside
 async def test_a_container_that_outlives_its_killed_child_is_out_of_memory_all_the_same(world: ShimWorld) -> None:

@@ -321,6 +321,28 @@ def test_apparmor_s_rule_does_not_matter_where_this_program_may_use_namespaces()
     assert named(decide(machine(sysctls={APPARMOR: 1})), "AppArmor").status == "ok"
 
 
+@pytest.mark.parametrize(
+    ("app_armor", "label", "found", "fix"),
+    [
+        (False, "", "(Permission denied)", ""),
+        (True, "unconfined", "(Permission denied)", ""),
+        (
+            True,
+            "terminal (enforce)",
+            "(Permission denied), which AppArmor's profile terminal confines",
+            "start lastcall from a program that this profile does not confine, or add to it the rule `userns,`",
+        ),
+    ],
+)
+def test_a_security_module_that_forbids_user_namespaces_is_named(
+    app_armor: bool, label: str, found: str, fix: str
+) -> None:
+    seen = machine(without=AFTER_USER, probes={"user namespace": EACCES}, app_armor=app_armor, label=label)
+    need = named(decide(seen), "user namespaces")
+    assert (need.status, need.fix) == ("missing", fix)
+    assert need.found == f"a security module forbids them to this program {found}"
+
+
 @pytest.mark.parametrize("why", ["cgroup v2 is not delegated to this user", "other processes share this cgroup"])
 def test_where_no_command_helps_none_is_proposed(why: str) -> None:
     assert named(decide(with_groups(why=why)), "cgroups").fix == ""

@@ -14,13 +14,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from lastcall.kube.api.resources import NODES
 from lastcall.kube.client.api import ConnectionLost
 from lastcall.kube.cluster.control.channel import Died, Failed, Join, Leave, Restarted, SetLink, Started
 from lastcall.kube.cluster.control.node import NodeControlClient
 from lastcall.kube.cluster.egress.pair import EgressServer
 from lastcall.kube.cluster.errors import ClusterStartError, ClusterUsageError, ControlError
-from lastcall.kube.cluster.health.nodes_ready import nodes_ready
+from lastcall.kube.cluster.health.nodes_ready import ANSWERS_SECONDS, api_answers, nodes_ready
 from lastcall.kube.cluster.health.restarts import at_work, how, where
 from lastcall.kube.cluster.layout import joining_layout, roles
 from lastcall.kube.cluster.node_capacity import NodeCapacity
@@ -33,7 +32,7 @@ from lastcall.kube.cluster.user_ids import UserIDBlocks, claim_blocks
 from lastcall.records.record import Record, Recorder
 from lastcall.records.ring import Ring, RingReader, RingRecorder
 from lastcall.world import crash_guard
-from lastcall.world.clock import RealClock, monotonic
+from lastcall.world.clock import RealClock
 from lastcall.world.messages import Message, Verbs
 from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
 from lastcall.world.tasks import unless
@@ -51,8 +50,6 @@ ProcessRestarted = Callable[[str, int], None]
 """Called with role and pid (as the cluster sees it)."""
 
 _DEATH_IS_KNOWN_SECONDS = 1.0
-_ANSWERS_WITHIN_SECONDS, _TRY_AGAIN_SECONDS = 60.0, 0.05
-"""Of an API server that was just started: no connection before the first, and between two tries."""
 _LINK_SECONDS = 30.0
 """How long init may take to cut a link, or to reconnect it."""
 _NODE_SECONDS = 120.0
@@ -131,8 +128,9 @@ class Running:
         """Return what the user should know of the requested cluster, in one line; "" for nothing."""
         return self._tree.note
 
-    async def connect(self) -> None:
-        """Follow the tree and wait until the API server answers. Raises ClusterStartError when a role died instead."""
+    async def connect(self, seconds: float = ANSWERS_SECONDS) -> None:
+        """Follow the tree and wait until the API server answers. Raises ClusterStartError when a role died instead, or
+        no answer comes within `seconds`."""
         loop = asyncio.get_running_loop()
         loop.add_reader(self._plan.wake_fd, self._woken)
         loop.add_reader(self._tree.channel.socket, self._read_channel)
@@ -142,21 +140,7 @@ class Running:
             self._owners.start()
         for node in self._nodes.values():
             node.start()
-        await self._unless_dead(self._api_server_answers())
-
-    async def _api_server_answers(self) -> None:
-        """On a machine that is very busy a control plane that starts may take longer than a connection may."""
-        deadline = monotonic(self._clock) + _ANSWERS_WITHIN_SECONDS
-        while True:
-            try:
-                await self.client.list(NODES)
-                return
-            except ConnectionLost:
-                if monotonic(self._clock) > deadline:
-                    raise
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_TRY_AGAIN_SECONDS):
-                    await self._changed.wait()
+        await self._unless_dead(api_answers(self.client, self._clock, seconds))
 
     @property
     def api_port(self) -> int:
@@ -168,14 +152,15 @@ class Running:
         """Return `https://127.0.0.1:<port>`, reachable from the host."""
         return f"https://127.0.0.1:{self._plan.api_port}"
 
-    async def wait_node_ready(self) -> None:
-        """Return when every node is Ready and takes Pods. Raises ClusterStartError when a role died instead."""
-        await self._unless_dead(self._ready(self.nodes))
+    async def wait_node_ready(self, seconds: float = ANSWERS_SECONDS) -> None:
+        """Return when every node is Ready and takes Pods. Raises ClusterStartError when a role died instead, or the API
+        server does not answer for `seconds`."""
+        await self._unless_dead(self._ready(self.nodes, seconds))
         self._is_up = True
         asyncio.get_running_loop().call_later(AFTER_SECONDS, give_back_start_code)
 
-    async def _ready(self, names: Sequence[str]) -> None:
-        await nodes_ready(self.client, names, self._clock, controllers=self._options.controllers)
+    async def _ready(self, names: Sequence[str], seconds: float = ANSWERS_SECONDS) -> None:
+        await nodes_ready(self.client, names, self._clock, seconds, controllers=self._options.controllers)
 
     async def _unless_dead(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, or ClusterStartError as soon as a role dies."""

@@ -60,15 +60,19 @@ class FakeTree:
         self.record: Callable[[Record], None] = lambda record: None
         self.died: Callable[..., None] = lambda *_: None
         self._sequence = 0
+        self.seconds: list[float] = []
+        """How long it was to wait for answers."""
 
-    async def connect(self) -> None:
+    async def connect(self, seconds: float) -> None:
+        self.seconds.append(seconds)
         if self.error:
             raise self.error
 
     nodes = ("node-1",)
     roles = ("front", "init", "control-plane", "shim-1", "node-1")
 
-    async def wait_node_ready(self) -> None:
+    async def wait_node_ready(self, seconds: float) -> None:
+        self.seconds.append(seconds)
         await self.ready.wait()
 
     def on_record(self, callback: Callable[[Record], None]) -> None:
@@ -319,3 +323,4 @@ async def test_a_start_that_fails_or_takes_too_long_says_so(state_home: Path) ->
     tree.ready.clear()
     with pytest.raises(ClusterStartError, match=r"not Ready within 0.05 s \(--timeout\): the last words of node-1"):
         await start(tree, 0.05)
+    assert tree.seconds == [0.05, 0.05], "neither step gives up before"

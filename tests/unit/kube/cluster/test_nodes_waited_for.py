@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from lastcall.kube.client.api import ConnectionLost
-from lastcall.kube.cluster.health.nodes_ready import nodes_ready
+from lastcall.kube.cluster.health.nodes_ready import api_answers, nodes_ready
 from lastcall.world.clock import RealClock
+from lastcall.world.virtual import run_virtual
 
 pytestmark = pytest.mark.loopback
 
@@ -22,6 +23,11 @@ class Server:
     def __init__(self, silent: int) -> None:
         self.silent = silent
         self.asked = 0
+
+    async def list(self, *_: object) -> None:
+        self.asked += 1
+        if self.asked <= self.silent:
+            raise ConnectionLost("no answer in time")
 
     @asynccontextmanager
     async def watch(self, *_: object, **__: object) -> AsyncIterator[Any]:
@@ -42,7 +48,14 @@ async def test_a_busy_machine_on_which_nobody_answers_in_time_is_asked_again() -
     assert server.asked == 4
 
 
-async def test_a_server_that_never_answers_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lastcall.kube.cluster.health.nodes_ready.NODES_SECONDS", 0.3)
+async def test_a_server_that_never_answers_is_not_waited_for_for_ever() -> None:
     with pytest.raises(ConnectionLost):
-        await nodes_ready(Server(1_000_000), ["node-1"], RealClock(), controllers=True)  # type: ignore[arg-type]
+        await nodes_ready(Server(1_000_000), ["node-1"], RealClock(), 0.3, controllers=True)  # type: ignore[arg-type]
+    with pytest.raises(ConnectionLost):
+        await api_answers(Server(1_000_000), RealClock(), 0.3)  # type: ignore[arg-type]
+
+
+def test_an_api_server_that_takes_long_to_begin_is_asked_as_long_as_its_caller_waits() -> None:
+    server = Server(2_000)  # 100 s
+    run_virtual(lambda world: api_answers(server, world.clock, 300))  # type: ignore[arg-type]
+    assert server.asked == 2_001

@@ -1,4 +1,4 @@
-"""Waits until the nodes of a cluster that starts are Ready and take Pods."""
+"""Waits until the API server of a cluster that starts answers, and its nodes are Ready and take Pods."""
 
 from collections.abc import Iterable
 
@@ -8,19 +8,37 @@ from lastcall.kube.api.scheduling import NOT_READY, taints_of
 from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.world.clock import Clock, monotonic
 
-NODES_SECONDS = 60.0
-"""How long a node may take to answer when front asks for its nodes, unless its caller has less time."""
+ANSWERS_SECONDS = 60.0
+"""How long an API server that starts may leave every connection without an answer, unless the caller says it."""
 _TRY_AGAIN_SECONDS = 0.05
 
 
-async def nodes_ready(client: Client, names: Iterable[str], clock: Clock, *, controllers: bool) -> None:
+async def api_answers(client: Client, clock: Clock, seconds: float = ANSWERS_SECONDS) -> None:
+    """Return when the API server answers. Raises ConnectionLost after `seconds` without an answer.
+
+    On a machine that is very busy a control plane that starts may take longer than a connection may.
+    """
+    deadline = monotonic(clock) + seconds
+    while True:
+        try:
+            await client.list(NODES)
+            return
+        except ConnectionLost:
+            if monotonic(clock) > deadline:
+                raise
+        await clock.sleep(_TRY_AGAIN_SECONDS)
+
+
+async def nodes_ready(
+    client: Client, names: Iterable[str], clock: Clock, seconds: float = ANSWERS_SECONDS, *, controllers: bool
+) -> None:
     """Ask again when nobody answers: the control plane has just begun, on a machine that may be busy.
 
     With `controllers` a node is waited for until its taint is gone as well, so that a Pod made now does not get the
-    message first that the node is not ready. Raises ConnectionLost after NODES_SECONDS without an answer.
+    message first that the node is not ready. Raises ConnectionLost after `seconds` without an answer.
     """
     waiting = set(names)
-    deadline = monotonic(clock) + NODES_SECONDS
+    deadline = monotonic(clock) + seconds
     while waiting:
         try:
             await _watch(client, waiting, controllers)

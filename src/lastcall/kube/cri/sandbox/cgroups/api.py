@@ -9,6 +9,8 @@ mounts a hierarchy in there finds neither the files that limit it nor any other 
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
@@ -82,6 +84,8 @@ if TYPE_CHECKING:
             ...
 
 
+LARGEST_CHARGE = os.sysconf("SC_PAGE_SIZE") << 3
+"""The most bytes that are asked for at once and lead to an out-of-memory kill (PAGE_ALLOC_COSTLY_ORDER)."""
 LEAF = "init"
 """The group in a container's group that its processes live in."""
 

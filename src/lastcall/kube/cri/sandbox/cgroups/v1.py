@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from lastcall.kube.cri.sandbox.cgroups import files
-from lastcall.kube.cri.sandbox.cgroups.api import LEAF, Entrance, Usage, pids_limit
+from lastcall.kube.cri.sandbox.cgroups.api import LARGEST_CHARGE, LEAF, Entrance, Usage, pids_limit
 from lastcall.kube.cri.sandbox.cgroups.others import hierarchy_name
 
 TYPE_CHECKING = False
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from lastcall.kube.cri.sandbox.cgroups.others import OtherHierarchies
 
 CONTROLLERS = ("cpu", "cpuacct", "memory", "pids")
-_LARGEST_CHARGE = os.sysconf("SC_PAGE_SIZE") << 3
-"""The most bytes that are asked for at once and lead to an out-of-memory kill (PAGE_ALLOC_COSTLY_ORDER)."""
 
 
 class CgroupsV1:
@@ -98,7 +96,7 @@ class CgroupsV1:
         limit = self._number("memory", path, "memory.limit_in_bytes")
         names = ("memory.max_usage_in_bytes", "memory.memsw.max_usage_in_bytes")
         peaks = [peak for name in names if (peak := self._number("memory", path, name)) is not None]
-        return None if limit is None or not peaks else max(peaks) >= limit - _LARGEST_CHARGE
+        return None if limit is None or not peaks else max(peaks) >= limit - LARGEST_CHARGE
 
     def shared_memory(self, path: str) -> int | None:
         here = self._at("memory", path)

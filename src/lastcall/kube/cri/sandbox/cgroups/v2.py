@@ -7,7 +7,7 @@ import os
 
 from lastcall.kube.cri.cpu_shares import cpu_weight
 from lastcall.kube.cri.sandbox.cgroups import files
-from lastcall.kube.cri.sandbox.cgroups.api import LEAF, Entrance, Usage, pids_limit
+from lastcall.kube.cri.sandbox.cgroups.api import LARGEST_CHARGE, LEAF, Entrance, Usage, pids_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,9 +74,16 @@ class CgroupsV2:
         return files.number(f"{self._at(path)}/memory.events", "oom_group_kill")
 
     def limit_reached(self, path: str) -> bool | None:
+        here = self._at(path)
         # Counted in the group whose limit it was, and in those above.
-        count = files.number(f"{self._at(path)}/memory.events", "oom")
-        return None if count is None else count > 0
+        count = files.number(f"{here}/memory.events", "oom")
+        limit, peak = files.number(f"{here}/memory.max"), files.number(f"{here}/memory.peak")
+        if count or limit is None:
+            return None if count is None else count > 0
+        if count is None or peak is None:  # memory.peak: Linux 5.19
+            return None
+        # A Pod whose containers all have limits has their sum, and is full first: it pays for the groups below, too.
+        return peak >= limit - _not_below(os.path.dirname(here)) - LARGEST_CHARGE
 
     def shared_memory(self, path: str) -> int | None:
         return files.number(f"{self._at(path)}/memory.stat", "shmem")
@@ -110,6 +117,14 @@ class CgroupsV2:
 
     def _at(self, path: str) -> str:
         return f"{self._directory}/{path}"
+
+
+def _not_below(directory: str) -> int:
+    """Return the bytes that a group is charged for itself, and not for those in it."""
+    below = 0
+    with contextlib.suppress(FileNotFoundError), os.scandir(directory) as entries:
+        below = sum(files.number(f"{each.path}/memory.current") or 0 for each in entries if each.is_dir())
+    return max(0, (files.number(f"{directory}/memory.current") or 0) - below)
 
 
 def _make(directory: str) -> bool:

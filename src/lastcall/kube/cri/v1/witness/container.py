@@ -99,11 +99,11 @@ class Container:
         """The Pod's network namespace and this process's own; None in the node's."""
         return None if self._network is None else (self._network, self._context.network)
 
-    def record(self, kind: Kind[Facts], facts: Facts, evidence: Evidence = "observed", rule: str = "") -> None:
+    def record(self, kind: Kind[Facts], facts: Facts, evidence: Evidence = "observed") -> None:
         uid, name, recorder = self.watch.pod_uid, self.watch.name, self._context.recorder
 
         def write() -> object:
-            return recorder.record(kind, pod_uid=uid, container=name, facts=facts, evidence=evidence, rule=rule)
+            return recorder.record(kind, pod_uid=uid, container=name, facts=facts, evidence=evidence)
 
         if self._holding:
             self._held.append(write)

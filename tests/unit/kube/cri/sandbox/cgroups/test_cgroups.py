@@ -186,10 +186,31 @@ def test_version_2_says_whose_limit_was_reached(unified: Path) -> None:
     limits.start()
     events = unified / POD / "c1/memory.events"
     assert limits.reached() is None
+    (unified / POD / "c1/memory.peak").write_text(f"{40 << 20}\n")
     events.write_text("low 0\nhigh 0\nmax 0\noom 0\noom_kill 1\n")
     assert limits.reached() is False, "a group above it had no more"
     events.write_text("low 0\nhigh 0\nmax 3\noom 1\noom_kill 1\n")
     assert limits.reached() is True
+
+
+@pytest.mark.parametrize(
+    ("peak", "reached"),
+    [((64 << 20) - 8192 - 4096, True), (40 << 20, False), (None, None)],
+    ids=["full", "half", "old"],
+)
+def test_a_container_that_its_pod_s_equal_limit_stopped_first_has_reached_its_own(
+    unified: Path, peak: int | None, reached: bool | None
+) -> None:
+    """The kernel charges the Pod's group for the groups in it, so it is full a few pages before its only container."""
+    groups = v2.CgroupsV2(str(unified), NO_OTHERS)
+    limits = Limits(groups, {"id": "c1", "cgroupParent": f"/{POD}", "resources": LIMITED})
+    limits.start()
+    (unified / POD / "memory.current").write_text("86016\n")
+    (unified / POD / "c1/memory.current").write_text("77824\n")
+    (unified / POD / "c1/memory.events").write_text("low 0\nhigh 0\nmax 0\noom 0\noom_kill 3\n")
+    if peak is not None:
+        (unified / POD / "c1/memory.peak").write_text(f"{peak}\n")
+    assert limits.reached() is reached
 
 
 def test_each_of_several_nodes_has_groups_of_its_own(unified: Path, limiting: dict[str, str]) -> None:
