@@ -16,11 +16,12 @@ from lastcall.kube.cri.sandbox.shim import dispositions, procfs
 from lastcall.kube.cri.sandbox.shim.family import how_it_ended
 from lastcall.kube.cri.sandbox.shim.listening import listeners_of_container, listeners_of_pod
 from lastcall.kube.cri.sandbox.shim.witness import Watched, Witness
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Literal
 
     from lastcall.kube.cri.sandbox.shim.loop import Loop, Timer
     from lastcall.kube.cri.v1.witness.messages import Watch
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.parts import Listener, PodListener
     from lastcall.records.definitions.runtime import Output, ProcessExited, ProcessStarted, SignalSent
     from lastcall.records.record import Evidence, Facts, Kind, Recorder
+    from lastcall.records.rules import Rule
 
-RULE_STOP = "containerd internal/cri/server/container_stop.go:stopContainer"
 GROUPS = "/sys/fs/cgroup"
 SIGKILL_EXIT = 137
 _REAPED = (0.001, 0.002, 0.005, 0.02, 0.05, 0.2, 0.5, 2.0)
@@ -99,11 +100,13 @@ class Container:
         """The Pod's network namespace and this process's own; None in the node's."""
         return None if self._network is None else (self._network, self._context.network)
 
-    def record(self, kind: Kind[Facts], facts: Facts, evidence: Evidence = "observed") -> None:
+    def record(
+        self, kind: Kind[Facts], facts: Facts, evidence: Evidence = "observed", rule: Rule | Literal[""] = ""
+    ) -> None:
         uid, name, recorder = self.watch.pod_uid, self.watch.name, self._context.recorder
 
         def write() -> object:
-            return recorder.record(kind, pod_uid=uid, container=name, facts=facts, evidence=evidence)
+            return recorder.record(kind, pod_uid=uid, container=name, facts=facts, evidence=evidence, rule=rule)
 
         if self._holding:
             self._held.append(write)
@@ -147,13 +150,13 @@ class Container:
         facts: SignalSent = {"signal": procfs.signal_name(number), "pid": self.pid, "why": "StopContainer"}
         if procfs.exiting(self.pid) and len(procfs.threads(self.pid)) <= 1:
             facts["exiting"] = True
-            self.record(kinds.SIGNAL_SENT, facts, "inferred", RULE_STOP)
+            self.record(kinds.SIGNAL_SENT, facts, "inferred", rules.STOP_CONTAINER)
             return
         witness = self._watched(number)
         state = dispositions.signal_state(self.pid, number)
         if state is not None:
             self.record(kinds.PROCESS_SIGNAL_STATE, state)
-        self.record(kinds.SIGNAL_SENT, facts, "inferred", RULE_STOP)
+        self.record(kinds.SIGNAL_SENT, facts, "inferred", rules.STOP_CONTAINER)
         witness.after_signal()
 
     def _watched(self, number: int) -> Witness:
@@ -220,12 +223,14 @@ class Container:
             if self._pidfd >= 0:
                 self._finish(killed=killed)
 
-    def _tell_end(self, code: int, name: str | None, evidence: Evidence = "observed") -> None:
+    def _tell_end(
+        self, code: int, name: str | None, evidence: Evidence = "observed", rule: Rule | Literal[""] = ""
+    ) -> None:
         kill, kills = self._kill, self._kills
         if kill is not None and name == "SIGKILL":
             for write in self._held:
                 write()
-            self.record(kinds.SIGNAL_SENT, kill, "inferred", RULE_STOP)
+            self.record(kinds.SIGNAL_SENT, kill, "inferred", rules.STOP_CONTAINER)
         elif kill is not None and self._witness is not None:
             self._witness.outlived()
         facts: ProcessExited = {
