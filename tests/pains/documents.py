@@ -97,14 +97,12 @@ def facts_of(pain: Pain) -> Iterator[str]:
 
 # -- lint --------------------------------------------------------------------------------------------------------------
 
-OTHERS = ("kube-linter", "kube-score", "Polaris")
 
-
-def other_linters() -> dict[str, tuple[str, ...]]:
-    """Rule of lastcall → what OTHERS have about it, as docs/lint.md says; `-` for nothing."""
+def other_linters() -> dict[str, str]:
+    """Return which other linters have a rule for what one of ours finds, as docs/lint.md says."""
     table = LINT.read_text().partition("## Beside other linters")[2]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
-    return {rule: tuple(row[2:]) for row in rows[2:] for rule in re.findall(r"`(\w+)`", row[1]) if rule in RULES}
+    return {rule: row[2] for row in rows[2:] for rule in re.findall(r"`(\w+)`", row[1]) if rule in RULES}
 
 
 def predicted_by(pain: Pain) -> str:
@@ -126,16 +124,15 @@ def _table(pains: list[Pain]) -> Iterator[str]:
         "",
         f"`lastcall lint` predicts {len(seen)} of {len(pains)} pains from the manifest, {len(certain)} of them with "
         f"certainty.",
-        "`lastcall run` and `lastcall rollout` find the others. The columns of other linters are **read, not run**,",
+        "`lastcall run` and `lastcall rollout` find the others. What other linters find is **read, not run**,",
         "from [their rule lists](lint.md#beside-other-linters).",
         "",
-        f"| pain | `lastcall lint` | {' | '.join(OTHERS)} |",
-        "|---|---|---|---|---|",
+        "| pain | `lastcall lint` | also in |",
+        "|---|---|---|",
     )
     for each in pains:
-        found = [dict.fromkeys(beside.get(rule, ("-",) * len(OTHERS))[at] for rule in each.lint) for at in range(3)]
-        cells = [", ".join(each for each in those if each != "-") or "-" for those in found]
-        yield f"| {each.area}/{each.name} | {predicted_by(each)} | {' | '.join(cells)} |"
+        found = dict.fromkeys(beside[rule] for rule in each.lint if rule in beside)
+        yield f"| {each.area}/{each.name} | {predicted_by(each)} | {'; '.join(found) or '-'} |"
 
 
 def _lights(lights: list[Light]) -> Iterator[str]:

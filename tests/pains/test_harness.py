@@ -113,7 +113,7 @@ def test_lint_says_exactly_what_a_pain_says_that_it_does_and_is_content_with_the
 
 def test_the_table_of_other_linters_is_read_for_the_rules_that_it_names() -> None:
     beside = documents.other_linters()
-    assert beside["noReadinessProbe"][1] == "pod-probes"
+    assert beside["probePortUnresolved"] == "kube-linter"
     assert set(beside) <= set(RULES)
 
 

@@ -8,7 +8,7 @@ Source: pkg/controller/podautoscaler/horizontal.go:reconcileAutoscaler.
 from typing import TYPE_CHECKING, Any
 
 from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
-from lastcall.kube.api.features.gates import HPA_SCALE_TO_ZERO
+from lastcall.kube.api.features.gates import HPA_SCALE_TO_ZERO, FeatureGates
 from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.kube.api.pods.spec import get_condition
 from lastcall.kube.api.quantity import parse_quantity
@@ -62,7 +62,6 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.kube.api.features.gates import FeatureGates
     from lastcall.records.definitions.controllers import ScaleDecided
 
 GENERATION_SINCE = 37
@@ -80,12 +79,11 @@ class PodAutoscalerController:
         client: Client,
         informers: Informers,
         recorder: Recorder,
-        gates: "FeatureGates | None" = None,
+        gates: FeatureGates | None = None,
         fetch: Fetch | None = None,
     ) -> None:
         self._world, self._client, self._informers, self._recorder = world, client, informers, recorder
-        self._to_zero = gates is not None and gates.enabled(HPA_SCALE_TO_ZERO)
-        self._counts_generations = gates is not None and gates.minor >= GENERATION_SINCE
+        self._gates = gates or FeatureGates("1.36")
         self._fetch = fetch
         self._events = EventRecorder(client, world, COMPONENT)
         self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
@@ -171,11 +169,11 @@ class PodAutoscalerController:
 
     def _stays_at_zero(self, autoscaler: Object, least: int) -> bool:
         condition = get_condition(autoscaler.get("status") or {}, SCALED_TO_ZERO)
-        scaled = self._to_zero and condition is not None and condition.get("status") == "True"
+        scaled = self._gates.enabled(HPA_SCALE_TO_ZERO) and condition is not None and condition.get("status") == "True"
         return stays_at_zero(least, scaled=scaled, measurable=measures_without_pods(autoscaler["spec"]))
 
     def _said_of_zero(self, autoscaler: Object, current: int, wanted: int, least: int) -> list[Said]:
-        if not self._to_zero:
+        if not self._gates.enabled(HPA_SCALE_TO_ZERO):
             return []
         measurable = measures_without_pods(autoscaler["spec"])
         return [said_of_zero(current, wanted, least, measurable=measurable)]
@@ -356,7 +354,7 @@ class PodAutoscalerController:
 
     async def _write(self, autoscaler: Object, said: tuple[Said, ...], shown: Object) -> None:
         old = autoscaler.get("status") or {}
-        generation = autoscaler["metadata"].get("generation") if self._counts_generations else None
+        generation = autoscaler["metadata"].get("generation") if self._gates.minor >= GENERATION_SINCE else None
         conditions = with_conditions(old.get("conditions") or [], said, rfc3339_now(self._world.clock), generation)
         status = {**old, **shown, "conditions": conditions}
         if generation is not None:
