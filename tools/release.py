@@ -2,7 +2,7 @@
 
 The first wheel and sdist are built from the work tree, the second ones from the first sdist, unpacked elsewhere. They
 must be equal byte by byte: then the sdist builds, and everybody with the sources can check a published file. Needs
-hatchling and hatch-fancy-pypi-readme (the `dev` group), and no network.
+hatchling, hatch-fancy-pypi-readme and deflate (the `dev` group), and no network.
 """
 
 import hashlib
@@ -15,6 +15,8 @@ import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
+
+from repack import repack
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -46,6 +48,7 @@ def build(source: Path, target: Path) -> list[Path]:
         )
     (sdist,) = target.glob("*.tar.gz")
     (wheel,) = target.glob("*.whl")
+    repack(wheel)
     return [sdist, wheel]
 
 

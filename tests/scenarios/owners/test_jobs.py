@@ -256,7 +256,7 @@ def test_while_a_replacement_backs_off_and_another_pod_is_ready_the_status_stays
         assert 9 <= cluster.now - ended <= 12
         assert (await status(cluster))["active"] == 2
 
-    run_cluster(scenario, one_fails_one_serves())
+    run_cluster(scenario, one_fails_one_serves(), kubernetes_version="1.36")
 
 
 def test_since_1_37_a_failure_is_counted_while_its_replacement_backs_off():

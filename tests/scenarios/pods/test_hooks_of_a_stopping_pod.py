@@ -72,7 +72,7 @@ def test_any_http_status_is_success_for_a_hook(status: int) -> None:
     assert cluster.signals() == [(near(0), "SIGTERM")] and failed_events(cluster) == []
     ((url, headers),) = cluster.dialer.requests
     assert url == "http://10.244.0.2:8080/drain?x=1"
-    assert {"User-Agent": "kube-lifecycle/1.36", "Accept": "*/*", "X-Hook": "yes"}.items() <= dict(headers).items()
+    assert {"User-Agent": "kube-lifecycle/1.37", "Accept": "*/*", "X-Hook": "yes"}.items() <= dict(headers).items()
 
 
 def test_an_http_hook_that_is_never_answered_fails_when_the_container_ends() -> None:

@@ -1,6 +1,7 @@
 """What is published: the wheel and the sdist, built here as an index gets them."""
 
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import release  # noqa: E402
+import repack  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +131,23 @@ def test_pyproject_reads_the_version_of_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["hatch"]["version"]["path"] == "src/lastcall/_version.py"
+
+
+def test_a_wheel_that_was_compressed_again_has_the_same_files(tmp_path: Path) -> None:
+    made = tmp_path / "made.whl"
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in (("a/é.py", b"x = 1\n" * 1000), ("empty", b""), ("short", b"x"), ("tool", b"#!/bin/sh\n")):
+            about = zipfile.ZipInfo(name, (2020, 1, 2, 3, 4, 6))
+            about.external_attr = 0o100755 << 16
+            archive.writestr(about, content)
+    wheel = Path(shutil.copy(made, tmp_path / "again.whl"))
+    repack.repack(wheel)
+    with zipfile.ZipFile(made) as before, zipfile.ZipFile(wheel) as after:
+        assert after.testzip() is None
+        for one, other in zip(before.infolist(), after.infolist(), strict=True):
+            assert (one.filename, one.date_time, one.external_attr) == (
+                other.filename,
+                other.date_time,
+                other.external_attr,
+            )
+            assert before.read(one) == after.read(other)

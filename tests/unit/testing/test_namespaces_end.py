@@ -30,6 +30,7 @@ class Asked:
         *,
         grace_period_seconds: int | None = None,
         propagation_policy: str | None = None,
+        **_: Any,
     ) -> None:
         self.deleted.append((resource.plural, name, propagation_policy or grace_period_seconds))
         left = [each for each in self.objects.get(resource.plural, []) if each["metadata"]["name"] != name]

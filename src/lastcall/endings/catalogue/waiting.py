@@ -237,8 +237,8 @@ WAITING: Mapping[str, Cause] = {
         fixes={
             "hostPath": "hostPath.path $path cannot be used as hostPath.type asks for: see the message",
             "hostPathType": "hostPath.path: a path of the node that is $what, as hostPath.type asks for; $path is "
-            "none, or is not there. Or another hostPath.type: with DirectoryOrCreate and FileOrCreate the kubelet "
-            "makes it",
+            "of another type, or does not exist. Or another hostPath.type: with DirectoryOrCreate and FileOrCreate the "
+            "kubelet makes it",
             "dockerSocket": "hostPath.path: the socket of the container runtime that the node has (containerd: "
             "/run/containerd/containerd.sock, CRI-O: /run/crio/crio.sock). $path is Docker's, which Kubernetes has not "
             "used since 1.24. What only reads logs needs none: hostPath /var/log/pods",

@@ -197,7 +197,7 @@ class ImagePullProgress(TypedDict):
 def image_pull_progress(facts: ImagePullProgress) -> Words:
     image, done, total = facts.get("image"), facts.get("bytes"), facts.get("total")
     if done is None or not total:
-        return Words(tell("pulling $image for $time", image=image, time=seconds(facts["seconds"])), NOISE)
+        return Words(tell("pulling $image for $time", image=image, time=seconds(facts.get("seconds", 0.0))), NOISE)
     text = tell("pulling $image: $done of $total MiB", image=image, done=_mebibytes(done), total=_mebibytes(total))
     return Words(text, NOISE)
 

@@ -9,8 +9,6 @@ Containers filled these directories: no link is followed, no mount entered (`wor
 belong to other users than ours, a child in a user namespace with those ids removes them.
 """
 
-# check: starts processes because files of subordinate users are removed by a child that is root of them
-
 import errno
 import fcntl
 import os
