@@ -186,7 +186,7 @@ def output(facts: Output) -> Words:
 
 
 class ImagePullProgress(TypedDict):
-    """Another container runtime still pulls an image; written once a second."""
+    """Another container runtime is pulling an image."""
 
     image: str
     seconds: Seconds

@@ -106,11 +106,17 @@ def test_what_it_does_not_say_is_not_known(tmp_path, monkeypatch, answer):
     asyncio.run(scenario())
 
 
-def test_one_that_is_not_there_is_not_waited_for(tmp_path):
+def test_one_that_is_not_there_is_not_waited_for_and_left_alone_longer_each_time(tmp_path):
     async def scenario():
         witness = Witness(f"{tmp_path}/none.sock", World().clock)
-        assert not await witness.watch(watch())
+        left_alone = []
+        for _ in range(9):
+            before = witness._clock.monotonic_ns() / 1e9
+            witness._away_until = 0
+            assert not await witness.watch(watch())
+            left_alone.append(round(witness._away_until - before))
         assert not witness.watches("c1")
+        assert left_alone[-2:] == [30, 30] and left_alone == sorted(left_alone)
 
     asyncio.run(scenario())
 

@@ -15,8 +15,8 @@ from lastcall.world.clock import Clock, monotonic
 from lastcall.world.messages import Message, WrongMessage
 
 ANSWER_SECONDS = 2.0
-AWAY_SECONDS = 0.5
-"""A witness that cannot be reached is left alone for so long."""
+AWAY_SECONDS, MOST_AWAY_SECONDS = 0.5, 30.0
+"""A witness that does not answer is left alone for so long, twice as long each time."""
 
 M = TypeVar("M", bound=Message)
 
@@ -33,7 +33,7 @@ class Witness:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._watched: dict[str, messages.Watch] = {}
         self._away_until = 0.0
-        self._was_away = False
+        self._away_seconds = AWAY_SECONDS
 
     def watches(self, container_id: str) -> bool:
         return container_id in self._watched
@@ -77,7 +77,9 @@ class Witness:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     if self._streams is None:
                         await self._connect()
-                    return await self._exchange(message, kind)
+                    answer = await self._exchange(message, kind)
+                    self._away_seconds = AWAY_SECONDS
+                    return answer
             except (OSError, EOFError, TimeoutError, ValueError, WrongMessage) as error:
                 self._lose(error)
                 return None
@@ -88,7 +90,6 @@ class Witness:
     async def _connect(self) -> None:
         """Watch again what a witness that has died watched: its successor knows of nothing."""
         self._streams = await asyncio.open_unix_connection(self._path)
-        self._was_away = False
         for each in list(self._watched.values()):
             again = messages.Watch.read({**each.to_wire(), "known": True})
             await self._exchange(again, messages.Done)
@@ -111,9 +112,10 @@ class Witness:
 
     def _lose(self, error: Exception) -> None:
         self.close()
-        self._away_until = monotonic(self._clock) + AWAY_SECONDS
-        if not self._was_away:
-            self._was_away = True
+        self._away_until = monotonic(self._clock) + self._away_seconds
+        first = self._away_seconds == AWAY_SECONDS
+        self._away_seconds = min(2 * self._away_seconds, MOST_AWAY_SECONDS)
+        if first:
             why = str(error) or type(error).__name__
             log.warning("the witness at %s does not answer: %s; stories lack what it would see", self._path, why)
 
