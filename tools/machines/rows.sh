@@ -139,7 +139,9 @@ row_pids() {
   echo "$seen processes, fork refused; deleted completely"
 }
 has_group() { group_of "$1" > "$SCRATCH/group"; [ -s "$SCRATCH/group" ]; }
-hit() { [ "$(awk '$1 == "max" { print $2 }' "$1/pids.events")" -gt 0 ]; }
+hit() {  # before Linux 6.11 it is counted where the fork was, not where the limit is
+  [ "$(cat "$1"/pids.events "$1"/*/pids.events "$1"/*/*/pids.events | awk '$1 == "max" && $2 > 0' | wc -l)" -gt 0 ]
+}
 gone() { [ ! -e "$1" ]; }
 
 HOG='import re, time
