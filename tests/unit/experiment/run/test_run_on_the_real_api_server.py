@@ -173,7 +173,7 @@ def test_a_pod_whose_owner_is_deleted_and_whose_own_delete_is_refused_is_not_wai
     async def nobody_deletes(*_args, **_more):
         return True
 
-    monkeypatch.setattr("lastcall.experiment.run.embedded.delete_if_there", nobody_deletes)
+    monkeypatch.setattr("lastcall.experiment.run.embedded.delete_if_exists", nobody_deletes)
     with pytest.raises(WorldError) as error:
         run(POD.format(namespace="default") + POLICY)
     first, why, fix = str(error.value).splitlines()
@@ -189,7 +189,7 @@ def test_a_pod_that_nobody_deletes_is_asked_about_and_stays(run, monkeypatch):
     async def nobody_deletes(*_args, **_more):
         return True
 
-    monkeypatch.setattr("lastcall.experiment.run.embedded.delete_if_there", nobody_deletes)
+    monkeypatch.setattr("lastcall.experiment.run.embedded.delete_if_exists", nobody_deletes)
     with pytest.raises(WorldError) as error:
         run(POD.format(namespace="default"), replace(OPTIONS, timeout=0.5))
     assert str(error.value) == "default/web is still there 0.5 s after the DELETE"
