@@ -71,7 +71,7 @@ def test_up_status_kubectl_logs_down(place: Place) -> None:
     place.watch(status["pid"])
     tree = Followed(whole_tree(status["pid"]))
     assert kubeconfig == f"{place.home}/state/lastcall/lastcall/kubeconfig"
-    assert f"export KUBECONFIG={kubeconfig}\n" in said and status["server"] in said and "lastcall down ends it" in said
+    assert f"export KUBECONFIG={kubeconfig}\n" in said and status["server"] in said and "lastcall down ends" in said
     assert re.fullmatch(r"https://127\.0\.0\.1:\d+", status["server"])
     assert "node-1" in place.kubectl(kubeconfig, "get", "nodes", "--no-headers")
     create(place, kubeconfig, pod("web"))

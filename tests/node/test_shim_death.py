@@ -116,7 +116,7 @@ async def test_nonsense_on_the_socket_ends_that_connection_and_nothing_else(worl
         await world.runtime._shim.call(Dance())
     with pytest.raises(RuntimeServiceError, match="KeyError"):
         await world.runtime._shim.call(messages.Start(container={}))
-    with pytest.raises(RuntimeServiceError, match="signal has to be int, not 'x'"):
+    with pytest.raises(RuntimeServiceError, match="signal must be int, not 'x'"):
         await world.runtime._shim.call(messages.Signal(id=container, signal="x", why="1"))  # type: ignore[arg-type]
     with pytest.raises(RuntimeServiceError, match="start needs container"):
         await world.runtime._shim.call(StartOfNothing())

@@ -132,7 +132,9 @@ import sys; signal.signal(signal.SIGTERM, stop)
 
 @inside
 async def test_who_runs_beside_pid_1_at_the_stop_signal_is_listed_with_its_parent(world: ShimWorld) -> None:
-    container = await world.start(await world.sandbox(), "sh", "-c", "sh -c 'sleep 300; :' & echo ready; wait")
+    container = await world.start(
+        await world.sandbox(), "sh", "-c", "sh -c 'sleep 300 & sleep 0.1; echo ready; wait' & wait"
+    )
     await world.printed(container, "ready")
     await world.until(lambda: "sleep 300 " in world.processes().values())
     await world.runtime.stop_container(container, 1)

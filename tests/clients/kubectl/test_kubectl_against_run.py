@@ -53,7 +53,7 @@ class Cluster(Kubectl):
 
 @pytest.fixture(scope="module", params=ordinary_user.USERS)
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    arguments = ["run", "-", "--keep", "--after", "1"]
+    arguments = ["run", "-", "--keep", "--after", "1", "--kubernetes-version", "1.36"]  # as what was recorded
     with Lastcall(arguments, manifests=[pod("first")], user=request.param) as command:
         command.tree()
         line = command.wait_for("The cluster stays up until Ctrl-C").text

@@ -65,9 +65,16 @@ class Scratch:
         return why
 
     def empty(self) -> None:
-        """In init, whose ids are those of the containers: remove the files. Never raises."""
-        with suppress(OSError):
-            remove_tree(f"/proc/self/fd/{self._fd}/{FILES}")
+        """In init, whose ids are those of the containers: remove the directory. Never raises.
+
+        Front may have been killed. The host's directories have no path here, so those above are found by `..`.
+        """
+        _remove(self._place, os.path.basename(self.path))
+        with suppress(OSError), _opened(".", self._place) as scratch:
+            fcntl.flock(scratch, fcntl.LOCK_EX)
+            with _opened("..", scratch) as home, _opened("..", home) as above:
+                os.rmdir(os.path.basename(os.path.dirname(self.path)), dir_fd=home)
+                os.rmdir(os.path.basename(os.path.dirname(os.path.dirname(self.path))), dir_fd=above)
 
     def remove(self) -> None:
         """In front, at the end: remove the directory with what is still in it. Idempotent, never raises."""
@@ -182,6 +189,15 @@ def _locked(*, make: bool) -> Iterator[int]:
             os.rmdir(path)
             os.rmdir(home)
         os.close(place)
+
+
+@contextmanager
+def _opened(name: str, above: int) -> Iterator[int]:
+    fd = os.open(name, _DIRECTORY, dir_fd=above)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _remove(place: int, name: str) -> None:
