@@ -40,16 +40,16 @@ USES = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}
 @pytest.mark.parametrize(
     ("obj", "kind", "more", "what", "ends"),
     [
-        (pod(), "Pod", {"now": NOW}, "18.0 s of its grace period of 30 s are left: app still run (preStop hooks: app: "
-         "exec).", ""),
-        (pod(), "Pod", {}, "to be over by 2026-01-01T00:00:30Z (grace period 30 s): app still run", ""),
+        (pod(), "Pod", {"now": NOW}, "18.0 s of its grace period of 30 s are left. Still running: app (preStop hooks: "
+         "app: exec).", ""),
+        (pod(), "Pod", {}, "to be over by 2026-01-01T00:00:30Z (grace period 30 s). Still running: app", ""),
         (pod(), "Pod", {"now": NOW, "node": node("Unknown")}, "waits for node node-1, which is not Ready",
          "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"),
-        (pod(), "Pod", {"now": NOW, "node": node("True")}, "app still run", ""),
+        (pod(), "Pod", {"now": NOW, "node": node("True")}, "Still running: app", ""),
         (pod(), "Pod", {"now": datetime(2026, 1, 1, 0, 2, tzinfo=UTC)},
          "was over 90.0 s ago: node node-1 has not reported the end of app", "kubectl describe node node-1"),
         (pod(DONE), "Pod", {"now": NOW}, "it unmounts volumes (data) and takes the network down", ""),
-        (pod(finalizers=["ops.example.com/guard"]), "Pod", {"now": NOW}, "app still run", ""),
+        (pod(finalizers=["ops.example.com/guard"]), "Pod", {"now": NOW}, "Still running: app", ""),
         (pod(DONE, finalizers=["ops.example.com/guard"], deletionGracePeriodSeconds=0), "Pod", {"now": NOW},
          "finalizers hold it (ops.example.com/guard). Usually removed by: ops.example.com/guard: the controller of "
          "ops.example.com that added it.", "kubectl patch pod web -n shop"),

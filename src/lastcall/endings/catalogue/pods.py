@@ -107,9 +107,10 @@ PODS: Mapping[str, Cause] = {
             "signalUntil": "$container got $signal $since ago and has not ended; SIGKILL comes in $left.",
             "killed": "$container got SIGKILL $since ago and has not ended: the kernel cannot end a process that "
             "waits for a disk or a network file system.",
-            "pod": "$what is ending, to be over by $deadline (grace period $grace s): $containers still run$hooks.",
-            "podUntil": "$what is ending, and $left of its grace period of $grace s are left: $containers still "
-            "run$hooks.",
+            "pod": "$what is ending, to be over by $deadline (grace period $grace s). Still running: "
+            "$containers$hooks.",
+            "podUntil": "$what is ending, and $left of its grace period of $grace s are left. Still running: "
+            "$containers$hooks.",
             "late": "$what is ending, and its grace period of $grace s was over $over ago: node $node has not "
             "reported the end of $containers.",
             "hooks": " (preStop hooks: $hooks)",

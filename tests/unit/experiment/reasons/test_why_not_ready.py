@@ -103,7 +103,7 @@ FIXES = [
      "a socket file", ["hostPath.path: the socket of the container runtime", "/run/containerd/containerd.sock"]),
     ("FailedMount", 'MountVolume.SetUp failed for volume "s" : hostPath type check failed: /opt/agent is not a '
      "directory",
-     ["hostPath.path: a path of the node that is a directory", "/opt/agent is none, or is not there"]),
+     ["hostPath.path: a path of the node that is a directory", "/opt/agent is of another type, or does not exist"]),
     ("FailedCreate", f"{CREATE}exceeded quota: two, requested: pods=1, used: pods=2, limited: pods=2",
      ["ResourceQuota two has no room for another Pod", "maxSurge: 0"]),
     ("FailedCreate", f"{CREATE}failed quota: two: must specify limits.cpu",
@@ -227,8 +227,8 @@ def test_waiting_helps_only_against_what_can_change(reasons: str, pods_may_go: b
 def test_a_pod_that_is_ending_tells_what_holds_it() -> None:
     ending = {"deletionTimestamp": "2026-01-01T00:10:00Z", "deletionGracePeriodSeconds": 600}
     assert why_still_there(pod(**ending)) == [
-        "Pod default/web-1 is ending, to be over by 2026-01-01T00:10:00Z (grace period 600 s): its containers still "
-        "run."
+        "Pod default/web-1 is ending, to be over by 2026-01-01T00:10:00Z (grace period 600 s). Still running: its "
+        "containers."
     ]
     held = {**ending, "deletionGracePeriodSeconds": 0, "finalizers": ["example.com/held"]}
     line, fix = why_still_there(pod(**held))
