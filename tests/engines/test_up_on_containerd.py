@@ -411,8 +411,8 @@ def test_events_are_streamed_by_containerd_from_1_7_on(cluster: Cluster) -> None
         connection = RuntimeConnection(str(cluster.containerd.socket))
         try:
             async with asyncio.timeout(60):
-                async for event in connection.events():
-                    return str(event.pod_sandbox_status.metadata.name)
+                async for _ in connection.events():
+                    return "an event"
         except RuntimeServiceError as error:
             return error.reason
         finally:

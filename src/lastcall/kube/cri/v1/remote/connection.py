@@ -19,9 +19,9 @@ MOST_BYTES = 16 << 20
 _CHANNEL = (
     ("grpc.max_receive_message_length", MOST_BYTES),
     ("grpc.max_send_message_length", MOST_BYTES),
-    # kubelet cri-client pkg/remote_runtime.go: baseBackoffDelay, maxBackoffDelay
+    # kubelet cri-client pkg/remote_runtime.go: baseBackoffDelay, maxBackoffDelay, minConnectionTimeout
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 10_000),  # how long one try may take: a busy runtime answers late
     ("grpc.max_reconnect_backoff_ms", 3_000),
     ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),
