@@ -337,8 +337,8 @@ state_size_option = click.option(
     default="50%",
     show_default=True,
     callback=checked_size,
-    help="Maximum of what containers write to disk (without a suitable disk: to memory), and of images and other files "
-    "in memory: 512m, 4g, or a share of this machine's memory.",
+    help="Maximum of images and other files in memory, and what containers may write to disk before the node evicts "
+    "Pods (without a suitable disk: to memory): 512m, 4g, or a share of this machine's memory.",
 )
 
 platform_option = click.option(
