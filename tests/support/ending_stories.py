@@ -307,7 +307,12 @@ def takes_too_long(tape: Any) -> None:
 
 def memory_limit(tape: Any) -> None:
     begin(tape)
-    exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20)
+    exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20, limitReached=True)
+
+
+def whose_limit_is_not_known(tape: Any) -> None:
+    begin(tape)
+    exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20, limitReached=None)
 
 
 def node_out_of_memory(tape: Any) -> None:
@@ -318,24 +323,24 @@ def node_out_of_memory(tape: Any) -> None:
 def others_out_of_memory(tape: Any) -> None:
     begin(tape)
     exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=3, memoryLimit=64 << 20, peakRss=(11 << 20) + 1,
-           endedTogether=True)  # fmt: skip
+           limitReached=True, endedTogether=True)  # fmt: skip
 
 
 def files_out_of_memory(tape: Any) -> None:
     begin(tape)
-    exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20, peakRss=3 << 20,
+    exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20, limitReached=True, peakRss=3 << 20,
            filesInMemory=(60 << 20) + 1)  # fmt: skip
 
 
 def child_out_of_memory(tape: Any) -> None:
     begin(tape)
-    exited(tape, 0.2, 1, None, oomKilled=True, oomKills=2, memoryLimit=64 << 20)
+    exited(tape, 0.2, 1, None, oomKilled=True, oomKills=2, memoryLimit=64 << 20, limitReached=True)
 
 
 def child_out_of_memory_then_sigkill(tape: Any) -> None:
     begin(tape)
     tape.add(10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over", oomKills=1)
-    exited(tape, 10.011, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20)
+    exited(tape, 10.011, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20, limitReached=True)
 
 
 def own_137(tape: Any) -> None:

@@ -237,8 +237,8 @@ class Seen:
     """What it printed last, of a run that did not end with its Pod."""
     oom_kills: int | None = None
     memory_limit: int | None = field(default=None, metadata=HIDDEN)
-    limit_reached: bool = field(default=True, metadata=HIDDEN)
-    """False: it was killed below its own limit, because its Pod or its node had no more memory."""
+    limit_reached: bool | None = field(default=None, metadata=HIDDEN)
+    """False: it was killed below its own limit, because its Pod or its node had no more memory. None: not known."""
     peak_rss: int | None = field(default=None, metadata=HIDDEN)
     """The most memory that PID 1, or a child that it waited for, had mapped; known where memory ran out."""
     files_in_memory: int | None = field(default=None, metadata=HIDDEN)

@@ -350,6 +350,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "limit": " its memory limit of $limit",
             "noLimit": " the memory that its Pod or its node had",
             "limitAbove": " the memory that its Pod or its node had left, below its own limit of $limit",
+            "limitOrAbove": " its own limit of $limit, or the memory that its Pod or its node had left",
             "counted": "by the counter of its control group",
             "inferred": "inferred from the machine's counter",
             "together": " The kernel ended all of its processes at once, as Kubernetes 1.28 and later request it on "

@@ -184,7 +184,7 @@ def _seen(run: Sequence[Entry], stop: Stop, exit_: Entry | None, ends_at: float 
         last_lines=_last_lines(run),
         oom_kills=_whole(exited.get("oomKills")) if exited else None,
         memory_limit=_whole(exited.get("memoryLimit")) if exited else None,
-        limit_reached=exited is None or exited.get("limitReached") is not False,
+        limit_reached=exited.get("limitReached") if exited else None,
         peak_rss=_whole(exited.get("peakRss")) if exited else None,
         files_in_memory=_whole(exited.get("filesInMemory")) if exited else None,
         ended_together=bool(exited and exited.get("endedTogether")),

@@ -145,7 +145,7 @@ def _whose_memory(c: ContainerEnding) -> str:
     """Return the variant of the sentence: whose memory ran out."""
     if not c.seen.memory_limit:
         return "noLimit"
-    return "limit" if c.seen.limit_reached else "limitAbove"
+    return {True: "limit", False: "limitAbove", None: "limitOrAbove"}[c.seen.limit_reached]
 
 
 def _more_memory(c: ContainerEnding, id_: str) -> Remedy:

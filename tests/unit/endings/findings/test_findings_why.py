@@ -61,6 +61,7 @@ from ending_stories import (
     waits_for_known_connections,
     waits_with_a_limit,
     waits_without_a_limit,
+    whose_limit_is_not_known,
     with_zombies,
     works,
 )
@@ -136,6 +137,8 @@ TABLE = [
     (works, "killed", "problem", "still ran 10 s", "Set terminationGracePeriodSeconds above 10"),
     (reads_from_somewhere, "killed", "problem", "still ran 10 s", "Set terminationGracePeriodSeconds above 10"),
     (memory_limit, "outOfMemory", "problem", "more than its memory limit of 64Mi (by the counter", "more than 64Mi"),
+    (whose_limit_is_not_known, "outOfMemory", "problem",
+     "more than its own limit of 64Mi, or the memory that its Pod or its node had left (by the counter", ""),
     (node_out_of_memory, "outOfMemory", "problem",
      "more than the memory that its Pod or its node had left, below its own limit of 1Gi (by the counter of its "
      "control group).", ""),

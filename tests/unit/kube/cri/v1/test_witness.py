@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from fake_api import ListRecorder
 
+from lastcall.kube.cri.sandbox.cgroups import memory
 from lastcall.kube.cri.sandbox.shim import procfs
 from lastcall.kube.cri.sandbox.shim.loop import Loop
-from lastcall.kube.cri.v1.witness import messages
+from lastcall.kube.cri.sandbox.shim.witness import Witness
+from lastcall.kube.cri.v1.witness import container, messages
 from lastcall.kube.cri.v1.witness.container import Context
 from lastcall.kube.cri.v1.witness.server import Server
 from lastcall.kube.cri.v1.witness.tails import Tails, parse_line
@@ -45,7 +47,7 @@ class Node:
         self.programs.append(program)
         assert program.stdout is not None and program.stdout.readline() == b"ready\n"
         watch = messages.Watch(id=name, pod_uid="u-1", name=name, attempt=0, pid=program.pid, log="", **more)
-        assert self.ask(watch) == {"done": True}
+        assert self.ask(watch) == {"done": True, "start": procfs.start_time(program.pid)}
         return program
 
     def until(self, kind: str) -> dict[str, Any]:
@@ -137,6 +139,23 @@ def test_the_stop_signal_is_sent_once_and_a_later_call_brings_sigkill_nearer(nod
     assert [each["facts"]["signal"] for each in node.of(kinds.SIGNAL_SENT)] == ["SIGTERM"]
 
 
+@shows_statuses
+def test_a_look_that_fails_before_sigkill_keeps_no_later_record_back(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(witness: Witness) -> None:
+        raise OverflowError("timestamp out of range")
+
+    monkeypatch.setattr(Witness, "before_kill", fails)
+    program = node.begin(STAYS)
+    with pytest.raises(OverflowError):
+        node.server._containers["app"].stopping(15, 0)
+    program.kill()
+    program.wait(30)
+    assert node.until(kinds.PROCESS_EXITED)["facts"]["exitCode"] == 137
+    assert node.of(kinds.SIGNAL_SENT)[0]["facts"]["signal"] == "SIGKILL"
+
+
 @pytest.mark.parametrize(("code", "name"), [(137, "SIGKILL"), (3, None)])
 def test_where_the_kernel_does_not_show_it_the_runtime_says_how_it_ended(
     node: Node, monkeypatch: pytest.MonkeyPatch, code: int, name: str | None
@@ -154,6 +173,35 @@ def test_where_the_kernel_does_not_show_it_the_runtime_says_how_it_ended(
     assert len(node.of(kinds.PROCESS_EXITED)) == 1
 
 
+@shows_statuses
+@pytest.mark.parametrize(
+    ("files", "limit", "reached"),
+    [
+        ({"memory.events": "oom 1\noom_kill 1\n", "memory.max": "4096\n"}, 4096, True),
+        ({"memory.events": "oom 0\noom_kill 1\n", "memory.max": "9999999\n", "memory.peak": "4096\n"}, 9999999, False),
+        ({"memory.events": "oom 0\noom_kill 1\n", "memory.max": "4096\n"}, 4096, None),
+        ({"memory.oom_control": "oom_kill 1\n", "memory.limit_in_bytes": "4096\n"}, 4096, None),
+    ],
+    ids=["its own", "its Pod's or its node's", "a kernel without a peak", "version 1"],
+)
+def test_whose_memory_ran_out_is_told_with_the_limit_at_the_end(
+    node: Node, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], limit: int, reached: bool | None
+) -> None:
+    group = node.directory / "kubepods/pod/c"
+    group.mkdir(parents=True)
+    monkeypatch.setattr(container, "GROUPS", str(node.directory))
+    events, size = (f"kubepods/pod/c/{name}" for name in list(files)[:2])
+    monkeypatch.setattr(memory, "files_of", lambda groups: (events, size))
+    (node.directory / size).write_text("77777\n")
+    program = node.begin(STAYS)
+    for name, text in files.items():
+        (group / name).write_text(text)
+    program.kill()
+    program.wait(30)
+    facts = node.until(kinds.PROCESS_EXITED)["facts"]
+    assert (facts["oomKilled"], facts["memoryLimit"], facts["limitReached"]) == (True, limit, reached)
+
+
 @pytest.mark.parametrize("pid", [0, None])
 def test_of_a_container_that_has_ended_already_start_and_output_are_told(node: Node, pid: int | None) -> None:
     program = subprocess.Popen(["true"])
@@ -162,7 +210,7 @@ def test_of_a_container_that_has_ended_already_start_and_output_are_told(node: N
     log.write_text("2026-01-01T00:00:00Z stderr F no such table\n")
     about = {"pid": program.pid if pid is None else pid, "argv": ["sh", "-c", "true"], "log": str(log)}
     watch = messages.Watch(id="gone", pod_uid="u-1", name="gone", attempt=0, **about)
-    assert node.ask(watch) == {"done": True}
+    assert node.ask(watch)["done"] is True
     assert [(each["kind"], each["evidence"]) for each in node.recorder.records] == [
         (kinds.PROCESS_STARTED, "inferred"),
         (kinds.OUTPUT, "observed"),
@@ -176,8 +224,22 @@ def test_a_container_that_an_earlier_witness_knew_starts_once(node: Node) -> Non
     program = node.begin(STAYS, known=True)
     assert node.kinds == []
     watch = messages.Watch(id="app", pod_uid="u-1", name="app", attempt=0, pid=program.pid, log="")
-    assert node.ask(watch) == {"done": True}
+    assert node.ask(watch)["done"] is True
     assert node.kinds == []
+
+
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_a_process_with_the_number_of_one_that_has_ended_is_not_watched(node: Node, earlier: int) -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        start = procfs.start_time(process.pid)
+        about = {"pid": process.pid, "known": True, "start": start - earlier}
+        watch = messages.Watch(id="app", pod_uid="u-1", name="app", attempt=0, log="", **about)
+        assert node.ask(watch) == {"done": True, **({} if earlier else {"start": start})}
+        assert node.ask(messages.Stopping(id="app", signal=15, timeout=1)) == {"done": not earlier}
+    finally:
+        process.kill()
+        process.wait(30)
 
 
 def test_output_is_told_as_the_log_grows_and_after_it_was_rotated(node: Node) -> None:

@@ -91,6 +91,27 @@ def test_a_witness_that_is_another_one_is_told_what_was_watched(tmp_path):
     asyncio.run(scenario())
 
 
+def test_a_witness_that_is_another_one_watches_the_same_processes_and_none_that_have_ended(tmp_path):
+    """Another process may have the number of one that has ended."""
+
+    async def scenario():
+        fake = FakeWitness(watch={"done": True, "start": 77}, ended={"done": True}, forget={"done": True})
+        async with served(tmp_path, fake) as witness:
+            assert await witness.watch(watch("c1")) and await witness.watch(watch("c2"))
+            assert await witness.ended("c1", 0, oom_killed=False)
+            assert witness.watches("c1"), "it was seen"
+            fake.connections[0].close()
+            await witness.listeners("c2")  # finds that the connection is gone
+            witness._away_until = 0
+            await witness.forget("c1")
+            again = [each for each in fake.asked if each["verb"] == "watch"][2:]
+            assert [(each["id"], each["start"]) for each in again] == [("c2", 77)]
+            assert fake.asked[-1]["verb"] == "forget", "what the same witness holds of it is let go"
+            witness.close()
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("answer", [None, b"\xff\n", b"[]\n", b'{"error": "why"}\n', b'{"done": 3}\n', b"half"])
 def test_what_it_does_not_say_is_not_known(tmp_path, monkeypatch, answer):
     monkeypatch.setattr(client, "ANSWER_SECONDS", 0.3)

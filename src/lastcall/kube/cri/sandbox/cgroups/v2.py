@@ -74,16 +74,7 @@ class CgroupsV2:
         return files.number(f"{self._at(path)}/memory.events", "oom_group_kill")
 
     def limit_reached(self, path: str) -> bool | None:
-        here = self._at(path)
-        # Counted in the group whose limit it was, and in those above.
-        count = files.number(f"{here}/memory.events", "oom")
-        limit, peak = files.number(f"{here}/memory.max"), files.number(f"{here}/memory.peak")
-        if count or limit is None:
-            return None if count is None else count > 0
-        if count is None or peak is None:  # memory.peak: Linux 5.19
-            return None
-        # A Pod whose containers all have limits has their sum, and is full first: it pays for the groups below, too.
-        return peak >= limit - _not_below(os.path.dirname(here)) - LARGEST_CHARGE
+        return limit_reached_in(self._at(path))
 
     def shared_memory(self, path: str) -> int | None:
         return files.number(f"{self._at(path)}/memory.stat", "shmem")
@@ -117,6 +108,22 @@ class CgroupsV2:
 
     def _at(self, path: str) -> str:
         return f"{self._directory}/{path}"
+
+
+def limit_reached_in(here: str) -> bool | None:
+    """Return what `Cgroups.limit_reached` says, of the group of a container that anybody may have made."""
+    # Counted in the group whose limit it was, and in those above.
+    count = files.number(f"{here}/memory.events", "oom")
+    limit, peak = files.number(f"{here}/memory.max"), files.number(f"{here}/memory.peak")
+    if count or limit is None:
+        return None if count is None else count > 0
+    if count is None or peak is None:  # memory.peak: Linux 5.19
+        return None
+    # A Pod whose containers all have limits has their sum, and is full first: it pays for the groups below, too.
+    # Files that were read fill a container as well, so that its peak says nothing where the Pod was never full.
+    pod = os.path.dirname(here)
+    full = bool(files.number(f"{pod}/memory.events.local", "oom"))
+    return full and peak >= limit - _not_below(pod) - LARGEST_CHARGE
 
 
 def _not_below(directory: str) -> int:

@@ -409,16 +409,19 @@ class Container:
             return False
         facts: SignalSent = {"signal": procfs.signal_name(number), "pid": process.pid, "why": why}
         exiting = self.running and procfs.exiting(process.pid) and len(procfs.threads(process.pid)) <= 1
-        witness = self._watch(process, number) if self.running and not exiting else None
-        state = None
+        witness = state = None
         if exiting:  # the others of its PID namespace end first: a hook that waited for it, too
             facts["exiting"] = True
-        elif number != signal.SIGKILL and self.running:
-            state = dispositions.signal_state(process.pid, number)
-        elif witness is not None:
-            facts["oomKills"] = self.limits.oom_kills()
-            facts["stopSignalPending"] = witness.stop_signal_pending()
-            witness.before_kill()
+        elif self.running:
+            # The container's programs decide what a look meets: it must not keep the signal from them.
+            with crash_guard.Turn("shim", f"look before {facts['signal']}"):
+                witness = self._watch(process, number)
+                if number != signal.SIGKILL:
+                    state = dispositions.signal_state(process.pid, number)
+                elif witness is not None:
+                    facts["oomKills"] = self.limits.oom_kills()
+                    facts["stopSignalPending"] = witness.stop_signal_pending()
+                    witness.before_kill()
         sent = process.signal(number)
         if number == signal.SIGKILL:
             self.limits.thaw()
@@ -431,7 +434,8 @@ class Container:
         self._sigkill_sent = self._sigkill_sent or number == signal.SIGKILL
         self.record(kinds.SIGNAL_SENT, facts)
         if witness is not None and number != signal.SIGKILL:
-            witness.after_signal()
+            with crash_guard.Turn("shim", f"look after {facts['signal']}"):
+                witness.after_signal()
         return True
 
     def _watch(self, process: Process, number: int) -> Witness | None:

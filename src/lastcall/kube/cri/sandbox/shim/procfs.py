@@ -99,6 +99,12 @@ def threads(pid: int) -> list[int]:
         return []
 
 
+def more_threads(pid: int) -> int:
+    """How many threads a process has besides those that `threads` returns."""
+    count = field(read(f"/proc/{pid}/status"), "Threads")
+    return max(0, int(count) - _MOST_THREADS) if count else 0
+
+
 def descendants(root: int) -> list[int]:
     """Every process below `root`, at most some hundreds, without a look at any other process of the machine.
 

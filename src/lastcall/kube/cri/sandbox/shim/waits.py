@@ -54,6 +54,8 @@ if it is 0, or a number of milliseconds, none if it is negative. restart_syscall
 _COLUMN = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine)
 _BY_NUMBER = {} if _COLUMN is None else {row[_COLUMN]: (name, row[2]) for name, row in _CALLS.items()}
 _FUTEX_PRIVATE, _TIMER_ABSTIME = 128, 1
+_CLOCKS = (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, time.CLOCK_BOOTTIME)
+"""Those that show every process the same time; a clock of CPU time belongs to one."""
 _TIMESPEC = struct.Struct("@ll")
 
 
@@ -66,13 +68,15 @@ def waits_of(pid: int) -> list[ThreadsWaiting]:
     """Return in which calls the threads of a process sleep, the most frequent first; `call` is "" for a thread that
     runs, and for one of whose call nothing is known. Empty when the process is gone."""
     found: dict[tuple[object, ...], ThreadsWaiting] = {}
-    for thread in procfs.threads(pid):
-        wait = _wait_of(pid, thread)
+    looked_at = [_wait_of(pid, thread) for thread in procfs.threads(pid)]
+    if more := procfs.more_threads(pid):
+        looked_at.append({"call": "", "threads": more, "limited": None, "own": False})
+    for wait in looked_at:
         key = (wait["call"], wait["limited"], wait["own"])
         if (there := found.get(key)) is None:
             found[key] = wait
             continue
-        there["threads"] += 1
+        there["threads"] += wait["threads"]
         if "wakesIn" in wait:
             there["wakesIn"] = max(wait["wakesIn"], there.get("wakesIn", 0.0))
     return sorted(found.values(), key=lambda each: -each["threads"])
@@ -115,9 +119,9 @@ def _may_be_shared(pid: int, address: int, operation: int) -> bool:
 
 
 def _wakes_in(pid: int, arguments: list[int]) -> float | None:
-    """Return the seconds until a sleep with an absolute time ends; None where it has another one."""
+    """Return the seconds until a sleep with an absolute time ends; None where it has another one, or another clock."""
     clock, flags, request = arguments[:3]
-    if not flags & _TIMER_ABSTIME:
+    if clock not in _CLOCKS or not flags & _TIMER_ABSTIME:
         return None
     found = procfs.memory_at(pid, request, _TIMESPEC.size)
     if len(found) != _TIMESPEC.size:

@@ -58,7 +58,7 @@ _MOST_PEERS = 64
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
-_UNREADABLE = (OSError, ValueError, IndexError, KeyError)
+_UNREADABLE = (OSError, ValueError, IndexError, KeyError, OverflowError)
 
 
 class Watched:

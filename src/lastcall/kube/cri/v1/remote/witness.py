@@ -31,7 +31,9 @@ class Witness:
         self._path, self._clock = path, clock
         self._lock = asyncio.Lock()
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-        self._watched: dict[str, messages.Watch] = {}
+        self._watched: set[str] = set()
+        self._running: dict[str, messages.Watch] = {}
+        """What a new witness is to watch: of the watched ones those that have not ended."""
         self._away_until = 0.0
         self._away_seconds = AWAY_SECONDS
 
@@ -40,9 +42,11 @@ class Witness:
 
     async def watch(self, message: messages.Watch) -> bool:
         """Return whether the start of the container is on record."""
-        if not await self._done(message):
+        answer = await self._ask(message, messages.Watching)
+        if answer is None or not answer.done:
             return False
-        self._watched[message.id] = message
+        self._watched.add(message.id)
+        self._running[message.id] = messages.Watch.read({**message.to_wire(), "known": True, "start": answer.start})
         return True
 
     async def stopping(self, container_id: str, number: int, timeout: int) -> bool:
@@ -51,6 +55,7 @@ class Witness:
 
     async def ended(self, container_id: str, exit_code: int, *, oom_killed: bool) -> bool:
         """Return whether the end is on record."""
+        self._running.pop(container_id, None)
         return await self._done(messages.Ended(id=container_id, exit_code=exit_code, oom_killed=oom_killed))
 
     async def listeners(self, container_id: str) -> list[tuple[str, int]] | None:
@@ -62,7 +67,9 @@ class Witness:
 
     async def forget(self, container_id: str) -> None:
         """The container is removed."""
-        if self._watched.pop(container_id, None) is not None:
+        self._running.pop(container_id, None)
+        if container_id in self._watched:
+            self._watched.discard(container_id)
             await self._done(messages.Forget(id=container_id))
 
     async def _done(self, message: Message) -> bool:
@@ -90,9 +97,8 @@ class Witness:
     async def _connect(self) -> None:
         """Watch again what a witness that has died watched: its successor knows of nothing."""
         self._streams = await asyncio.open_unix_connection(self._path)
-        for each in list(self._watched.values()):
-            again = messages.Watch.read({**each.to_wire(), "known": True})
-            await self._exchange(again, messages.Done)
+        for each in list(self._running.values()):
+            await self._exchange(each, messages.Watching)
 
     async def _exchange(self, message: Message, kind: type[M]) -> M:
         assert self._streams is not None

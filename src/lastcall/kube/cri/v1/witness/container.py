@@ -12,6 +12,7 @@ import signal
 import time
 
 from lastcall.kube.cri.sandbox.cgroups import memory
+from lastcall.kube.cri.sandbox.cgroups.v2 import limit_reached_in
 from lastcall.kube.cri.sandbox.shim import dispositions, procfs
 from lastcall.kube.cri.sandbox.shim.family import how_it_ended
 from lastcall.kube.cri.sandbox.shim.listening import listeners_of_container, listeners_of_pod
@@ -73,14 +74,16 @@ class Container:
         self._pod_listeners: list[PodListener] | None = None
         self._tail: Tail | None = None
         try:
-            if procfs.exiting(self.pid):
+            self.start = procfs.start_time(self.pid)
+            if procfs.exiting(self.pid) or watch.start not in (0, self.start):
                 raise ProcessLookupError(f"process {self.pid} has ended")
             self._open_network()
         except OSError:
             os.close(self._pidfd)
             raise
-        self._events, limit = memory.files_of(procfs.read(f"/proc/{self.pid}/cgroup"))
-        self._limit = memory.limit(procfs.read(f"{GROUPS}/{limit}")) if limit else None
+        self._events, self._limit_file = memory.files_of(procfs.read(f"/proc/{self.pid}/cgroup"))
+        self._limit: int | None = None
+        self._limit_reached: bool | None = None
         if not watch.known:
             self._tell_start()
         context.loop.watch(self._pidfd, lambda events: self._ended())
@@ -176,8 +179,10 @@ class Container:
         if self._stop_sent:
             self._kill["stopSignalPending"] = witness.stop_signal_pending()
         self._holding = True
-        witness.before_kill()
-        self._holding = False
+        try:
+            witness.before_kill()
+        finally:
+            self._holding = False
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -190,6 +195,7 @@ class Container:
         if self._kill_timer is not None:
             self._kill_timer.cancel()
         self._kills = self._oom_kills()
+        self._look_at_limit()
         self._pod_listeners = self._who_listens()
         self._when_reaped(0)
 
@@ -242,6 +248,8 @@ class Container:
             "oomKills": kills,
             "memoryLimit": self._limit,
         }
+        if kills:
+            facts["limitReached"] = self._limit_reached
         if code and not self._stop_sent and kill is None and self._pod_listeners is not None:
             facts["podListeners"] = self._pod_listeners
         self.record(kinds.PROCESS_EXITED, facts, evidence)
@@ -256,6 +264,15 @@ class Container:
 
     def _oom_kills(self) -> int | None:
         return memory.oom_kills(procfs.read(f"{GROUPS}/{self._events}")) if self._events else None
+
+    def _look_at_limit(self) -> None:
+        """Read the limit while its group is there: it may have been another one at the start."""
+        if not self._limit_file:
+            return
+        path = f"{GROUPS}/{self._limit_file}"
+        self._limit = memory.limit(procfs.read(path))
+        if self._kills and path.endswith("/memory.max"):  # version 1 counts kills alone
+            self._limit_reached = limit_reached_in(os.path.dirname(path))
 
     def _who_listens(self) -> list[PodListener] | None:
         with contextlib.suppress(*_UNREADABLE):

@@ -2,7 +2,7 @@
 
 | verb | asks | answers |
 |---|---|---|
-| watch | Watch, of a container that was started | Done: `done` when its start is on record |
+| watch | Watch, of a container that was started | Watching: `done` when its start is on record |
 | stopping | Stopping, right before StopContainer | Done: `done` True when the records of the stop are written |
 | ended | Ended, of a container that its runtime shows as ended | Done: `done` True when its end is on record |
 | listeners | Listeners | Listening |
@@ -38,6 +38,8 @@ class Watch(Message, verb="watch"):
     log: str
     argv: list[str] = []
     known: bool = False
+    start: int = 0
+    """What the answer to an earlier Watch said, 0 without one: another process may have the number by now."""
 
 
 class Stopping(Message, verb="stopping"):
@@ -66,6 +68,13 @@ class Forget(Message, verb="forget"):
 
 class Done(Message):
     done: bool
+
+
+class Watching(Message):
+    """`start` is when PID 1 began, in clock ticks since boot; 0 when it has ended."""
+
+    done: bool
+    start: int = 0
 
 
 class Listening(Message):

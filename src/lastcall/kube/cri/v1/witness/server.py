@@ -70,20 +70,21 @@ class Server:
 
     # -- what is asked -----------------------------------------------------------------------------------------------
 
-    def _watch(self, asked: messages.Watch) -> messages.Done:
+    def _watch(self, asked: messages.Watch) -> messages.Watching:
         known = self._containers.get(asked.id)
         if known is not None and known.pid == asked.pid:
-            return messages.Done(done=True)
+            return messages.Watching(done=True, start=known.start)
         if known is not None:
             known.close()
         try:
             if asked.pid <= 0:
                 raise ProcessLookupError
-            self._containers[asked.id] = Container(self._context, asked, self._beside)
+            container = self._containers[asked.id] = Container(self._context, asked, self._beside)
         except ProcessLookupError:
             if not asked.known:
                 tell_missed(self._context, asked)
-        return messages.Done(done=True)
+            return messages.Watching(done=True)
+        return messages.Watching(done=True, start=container.start)
 
     def _beside(self, container: Container) -> list[Container]:
         """Return the other containers of its Pod that run."""

@@ -194,12 +194,17 @@ def test_version_2_says_whose_limit_was_reached(unified: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("peak", "reached"),
-    [((64 << 20) - 8192 - 4096, True), (40 << 20, False), (None, None)],
-    ids=["full", "half", "old"],
+    ("peak", "pod_ooms", "reached"),
+    [
+        ((64 << 20) - 8192 - 4096, 1, True),
+        (64 << 20, 0, False),
+        (40 << 20, 1, False),
+        (None, 1, None),
+    ],
+    ids=["full", "full of files, when its node ran out", "half", "old"],
 )
 def test_a_container_that_its_pod_s_equal_limit_stopped_first_has_reached_its_own(
-    unified: Path, peak: int | None, reached: bool | None
+    unified: Path, peak: int | None, pod_ooms: int, reached: bool | None
 ) -> None:
     """The kernel charges the Pod's group for the groups in it, so it is full a few pages before its only container."""
     groups = v2.CgroupsV2(str(unified), NO_OTHERS)
@@ -207,6 +212,8 @@ def test_a_container_that_its_pod_s_equal_limit_stopped_first_has_reached_its_ow
     limits.start()
     (unified / POD / "memory.current").write_text("86016\n")
     (unified / POD / "c1/memory.current").write_text("77824\n")
+    (unified / POD / "memory.events").write_text("low 0\nhigh 0\nmax 9\noom 2\noom_kill 3\n")  # of all below
+    (unified / POD / "memory.events.local").write_text(f"low 0\nhigh 0\nmax 9\noom {pod_ooms}\noom_kill 0\n")
     (unified / POD / "c1/memory.events").write_text("low 0\nhigh 0\nmax 0\noom 0\noom_kill 3\n")
     if peak is not None:
         (unified / POD / "c1/memory.peak").write_text(f"{peak}\n")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -81,6 +82,24 @@ def test_a_sleep_has_the_moment_at_which_it_ends() -> None:
         (wait,) = until(lambda: waits.waits_of(pid), lambda each: each and each[0]["call"].endswith("nanosleep"))
         assert wait["limited"] is True
         assert 500 < wait["wakesIn"] <= 600, "Python asks for an absolute time"
+
+
+@pytest.mark.parametrize("clock", [-6, time.CLOCK_PROCESS_CPUTIME_ID, time.CLOCK_THREAD_CPUTIME_ID])
+def test_a_sleep_on_a_clock_of_cpu_time_has_no_known_end(monkeypatch: pytest.MonkeyPatch, clock: int) -> None:
+    """The clock is the program's own choice, and the kernel shows a negative one as a large number."""
+    monkeypatch.setattr(procfs, "memory_at", lambda pid, address, size: bytes(size))
+    assert waits._wakes_in(1, [clock & (1 << 64) - 1, 1, 4096, 0, 0, 0]) is None
+    assert waits._wakes_in(1, [time.CLOCK_MONOTONIC, 1, 4096, 0, 0, 0]) == 0
+
+
+def test_of_more_threads_than_are_looked_at_some_wait_for_nobody_knows_what() -> None:
+    """One of those may be the one that the others wait for."""
+    many = "for _ in range(80): threading.Thread(target=threading.Event().wait).start()\ntime.sleep(600)"
+    with program(many) as pid:
+        found = until(lambda: waits.waits_of(pid), lambda each: sum(_in(each, {"futex", ""})) == 80)
+        assert sum(each["threads"] for each in found) == 81
+        assert _in(found, {""}) == [81 - 64]
+        assert not all(each["own"] for each in found)
 
 
 def test_a_program_that_works_sleeps_in_no_call_and_uses_cpu_time() -> None:
