@@ -239,7 +239,7 @@ def child_of_tini_deadlocked(tape: Any) -> None:
     begin(tape, ("tini", "--", "node"), "handled", "/usr/bin/tini")
     beside(tape, {"containerPid": 9, "name": "node", "disposition": "handled"})
     tini = waits({**LOCK, "call": "rt_sigtimedwait", "own": False}, name="tini")
-    at_kill(tape, tini, waits({**LOCK, "threads": 5}, containerPid=9, name="node"))
+    at_kill(tape, tini, waits({**LOCK, "threads": 5}, containerPid=9, name="node", caught=["SIGTERM"]))
     left(tape, {**NODE, "child": True})
     killed(tape)
 
@@ -285,6 +285,39 @@ def locked_with_an_alarm(tape: Any) -> None:
     for record in tape.records:
         if record.kind == k.PROCESS_SIGNAL_STATE:
             record.facts["caught"] = ["SIGTERM", "SIGALRM"]
+
+
+def locked_until_its_child_ends(tape: Any) -> None:
+    begin(tape, ("python3", "init.py"), "handled", "/usr/bin/python3")
+    main = waits(LOCK, caught=["SIGINT", "SIGTERM", "SIGCHLD"])
+    at_kill(tape, main, waits({**LOCK, "call": "read", "own": False}, containerPid=9, name="node"))
+    left(tape, {**NODE, "child": True})
+    killed(tape)
+
+
+def locked_with_a_handler_of_children(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits(LOCK, caught=["SIGINT", "SIGTERM", "SIGCHLD", "33"]))
+    killed(tape)
+
+
+def locked_until_another_signal(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits(LOCK, caught=["SIGTERM", "SIGUSR1"]))
+    killed(tape)
+
+
+def locked_until_a_timer(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits(LOCK, caught=["SIGTERM", "SIGRTMIN+1"]))
+    killed(tape)
+
+
+def child_of_tini_with_handlers_not_known(tape: Any) -> None:
+    child_of_tini_deadlocked(tape)
+    for record in tape.records:
+        if record.kind == k.WAITS_AT_KILL:
+            del record.facts["processes"][1]["caught"]
 
 
 def new_child_of_tini_locked(tape: Any) -> None:

@@ -58,12 +58,14 @@ class ThreadsWaiting:
 
 @dataclass(frozen=True, slots=True)
 class ProcessWaiting:
-    """`after_signal`: it was begun only after the stop signal."""
+    """`after_signal`: it was begun only after the stop signal. `caught`: the signals for which it had a handler when
+    SIGKILL came (None: not known)."""
 
     container_pid: int
     name: str
     waits: tuple[ThreadsWaiting, ...]
     after_signal: bool = False
+    caught: tuple[str, ...] | None = None
 
     @property
     def locked(self) -> bool:

@@ -61,9 +61,11 @@ _OPENS, _CLOSES = ("if", "case", "for", "while", "until", "select", "{", "("), (
 _NOT_READ = re.compile(r"""<<|\\;|['"];['"]|\w+\s*\(\)|\bfunction\b|\besac\b""")
 """Documents in a script, functions, choices, and a `;` that is a word: what only a shell can read."""
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#[^'\"\n]*$")
-_COPIES = re.compile(r"\d*[<>]&\d*-?|&>>?|>\|")
-"""Redirections with the characters that join commands."""
-_REDIRECTION = re.compile(r"\d*[<>]|&>")
+_COPIES = re.compile(r"([<>])&|(>)\|")
+"""Redirections with the characters that join commands. `&>` is none in dash, where the `&` ends a command."""
+_GOES_ON = re.compile(r"(&&|\|[|&]?)\s*\n\s*")
+"""What joins a command to the one on the next line."""
+_REDIRECTION = re.compile(r"(?:\{\w+\}|\d*)[<>]")
 _ONLY_IF_EXEC_FAILED = ("echo", "printf", "exit", "false", "true", ":", "return", "logger")
 
 
@@ -76,12 +78,15 @@ def never_run(script: str) -> tuple[list[str], list[str]] | None:
     if _NOT_READ.search(script):
         return None
     try:
-        text = _COPIES.sub(" >x ", _COMMENT.sub("", script.replace("\\\n", " "))).replace("\n", " ; ")
+        text = _COPIES.sub(r"\1\2", _COMMENT.sub("", script.replace("\\\n", " ")))
+        text = _GOES_ON.sub(r"\1 ", text).replace("\n", " ; ")
         lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|()")
         lexer.whitespace_split, lexer.commenters = True, ""
         words = list(lexer)
     except ValueError:
         return None
+    if any(word.startswith("#") for word in words):
+        return None  # a comment with quotes in it
     became: list[str] = []
     after: list[list[str]] = []
     for joint, command in _with_joints(words):

@@ -259,8 +259,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "hookFailed": "Correct the preStop hook first, which failed: the program may wait for what it was to do.",
             "connections": "If it still finished requests, set terminationGracePeriodSeconds above $grace. If it "
             "waited for connections that stay open, no time is enough: close them on $signal.",
-            "sleeps": "terminationGracePeriodSeconds: $grace, or a shorter sleep: it slept, and would have slept $left "
-            "more.",
+            "sleeps": "Look at what the program sleeps for after $signal: when SIGKILL came it would have slept $left "
+            "more. A longer grace period helps only if no other sleep follows.",
             "endless": "Look at what the program waits for after $signal: it used $used, and waited without a time "
             "limit ($calls). Nothing shows that more time would help.",
             "idle": "Look at what the program waits for after $signal: it used $used, so it did not work ($calls). A "

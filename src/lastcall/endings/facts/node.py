@@ -155,6 +155,7 @@ def waits_of(entries: Sequence[Entry]) -> WaitsAtKill | None:
             str(each.get("name") or ""),
             tuple(_threads_waiting(wait) for wait in each.get("waits") or ()),
             bool(each.get("afterSignal")),
+            tuple(str(name) for name in each["caught"]) if "caught" in each else None,
         )
         for each in facts.get("processes") or ()
     )

@@ -96,7 +96,7 @@ def _time_remedy(s: RunSubject) -> Remedy:
         variant = "connections"
     wanted = max(DEFAULT_GRACE_SECONDS, 2 * ending.grace_seconds)
     if not variant and (wait := kind_of_wait(c)) is not None:
-        return remedy_of_wait(c, wait, ending.grace_seconds)
+        return remedy_of_wait(c, wait)
     facts = {"grace": ending.grace_seconds, **({"signal": c.stop.signal} if variant == "connections" else {})}
     return in_pod(fix("killed", variant, **facts), terminationGracePeriodSeconds=wanted)
 

@@ -211,9 +211,18 @@ CHILD_KILLED = of_run(
 ONLY_SLEEPS = of_run(_LEFT, _left(_only_sleeps), kinds.PROCESSES_LEFT)
 
 
+_RELEASES_NOTHING = frozenset(
+    ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGCONT", "SIGWINCH", "SIGPIPE",
+     "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGSYS", "SIGXCPU", "SIGXFSZ", "SIGPROF",
+     "SIGVTALRM", "32", "33")
+)  # fmt: skip
+"""Signals that do not come by themselves to threads that all wait: those of a terminal and of an operator, those of a
+thread's own instructions, of CPU time, and two that glibc keeps for its threads."""
+
+
 def _locked(c: ContainerEnding) -> bool | None:
     """Return whether a process that got its stop signal and handles it waits for itself: PID 1, or a child that PID 1,
-    an init, passed it on to. One that handles SIGALRM may have set itself an alarm."""
+    an init, passed it on to. One that handles a signal that may still come waits for that."""
     if c.seen.waits is None:
         return False if knows_signal_state(c) else None
     return locked_process(c) is not None
@@ -221,14 +230,28 @@ def _locked(c: ContainerEnding) -> bool | None:
 
 def locked_process(c: ContainerEnding) -> ProcessWaiting | None:
     """Return the process of which `_locked` is true."""
-    if c.seen.waits is None or "SIGALRM" in c.process.caught:
+    if c.seen.waits is None:
         return None
     handles = {each.container_pid for each in c.seen.processes_at_stop if each.disposition == "handled"}
     for index, each in enumerate(c.seen.waits.processes):
         signalled = not index if not forwards(c) else index and each.container_pid in handles
-        if each.locked and signalled and not each.after_signal:
+        if each.locked and signalled and not each.after_signal and not _may_be_released(c, index):
             return each
     return None
+
+
+def _may_be_released(c: ContainerEnding, index: int) -> bool:
+    """Return whether a handler of a process may still run: one of SIGCHLD when a process lives that may be its child,
+    one of an alarm, a timer, input or another process. True where its handlers are not known."""
+    processes = c.seen.waits.processes if c.seen.waits is not None else ()
+    caught = processes[index].caught
+    if caught is None:
+        if index:
+            return True
+        caught = c.process.caught
+    others = len(processes) - (2 if index else 1)
+    harmless = _RELEASES_NOTHING | {c.stop.signal} | (set() if others else {"SIGCHLD"})
+    return not harmless.issuperset(caught)
 
 
 LOCKED = of_run(tell("what it waited for"), _locked, kinds.WAITS_AT_KILL)

@@ -5,12 +5,11 @@ Time helps a program that works, or sleeps. One whose threads wait for each othe
 
 # check: pure
 
-import math
 from enum import Enum
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.pid1 import by_name
-from lastcall.endings.findings.changes import Remedy, in_pod, in_program
+from lastcall.endings.findings.changes import Remedy, in_program
 from lastcall.endings.findings.observed import HANDLED, KILLED, LOCKED, SIGNALLED, locked_process
 from lastcall.endings.findings.signals import WHY_NOT_ENDED
 from lastcall.endings.findings.subjects import RunSubject
@@ -26,8 +25,7 @@ _IDLE_SHARE = 0.01
 _LEAST_SECONDS = 1.0
 """After a shorter time nothing is concluded from what was used of a processor."""
 _LONG_SLEEP_SECONDS = 0.5
-"""A shorter sleep is a turn of a loop, whose end is not known."""
-_SPARE_SECONDS = 1
+"""A shorter sleep is a turn of a loop."""
 _NO_WORK = ("futex", "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2", "pause",
             "rt_sigsuspend", "rt_sigtimedwait", "accept", "accept4")  # fmt: skip
 """Calls in which a thread waits for another one, for a client or for a signal. A read may be of a disk, a peer that
@@ -38,7 +36,7 @@ class Wait(Enum):
     """How a program that was killed had waited."""
 
     SLEEPS = "sleeps"
-    """In one long sleep, whose end is known."""
+    """In a sleep whose end is known, and not whether another one follows: it may be a turn of a loop."""
     ENDLESS = "endless"
     """No thread waits with a time limit."""
     IDLE = "idle"
@@ -70,14 +68,12 @@ def wakes_in(c: ContainerEnding) -> float:
     return sleeps[0].wakes_in or 0.0
 
 
-def remedy_of_wait(c: ContainerEnding, wait: Wait, grace: int) -> Remedy:
+def remedy_of_wait(c: ContainerEnding, wait: Wait) -> Remedy:
     """Return what to do about a program that waited until SIGKILL."""
     seen = c.seen.waits
     assert seen is not None
     if wait is Wait.SLEEPS:
-        wanted = math.ceil(grace + wakes_in(c)) + _SPARE_SECONDS
-        facts = {"left": _s(wakes_in(c)), "grace": wanted}
-        return in_pod(fix("killed", "sleeps", **facts), terminationGracePeriodSeconds=wanted)
+        return in_program(fix("killed", "sleeps", signal=c.stop.signal, left=_s(wakes_in(c))), "endOnStopSignal")
     facts = {"signal": c.stop.signal, "used": _used(seen), "calls": _calls(seen.processes[0])}
     return in_program(fix("killed", wait.value, **facts), "endOnStopSignal")
 

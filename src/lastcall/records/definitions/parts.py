@@ -124,6 +124,7 @@ class ProcessWaiting(TypedDict):
     containerPid: int
     name: str
     waits: list[ThreadsWaiting]
+    caught: NotRequired[Annotated[list[str], "signals for which it has a handler then"]]
     afterSignal: NotRequired[Annotated[bool, "it did not run yet at that signal"]]
 
 

@@ -9,6 +9,7 @@ from ending_stories import (
     blocked_and_pending,
     blocked_and_taken_later,
     child_of_tini_deadlocked,
+    child_of_tini_with_handlers_not_known,
     child_out_of_memory,
     child_out_of_memory_then_sigkill,
     children_die_with_it,
@@ -21,6 +22,10 @@ from ending_stories import (
     handler_for_another,
     hangs_in_its_handler,
     lock_shared_with_another,
+    locked_until_a_timer,
+    locked_until_another_signal,
+    locked_until_its_child_ends,
+    locked_with_a_handler_of_children,
     locked_with_an_alarm,
     memory_limit,
     network_stays,
@@ -121,6 +126,8 @@ TABLE = [
      "app handles SIGTERM, and when SIGKILL came the only thread of its process (web) waited for a lock of its own "
      "memory, without a time limit (futex). It used no CPU time in 10.0 s. No thread was left that could release it.",
      "A longer grace period does not help."),
+    (locked_with_a_handler_of_children, "deadlocked", "problem", "the only thread of its process (web)",
+     "A longer grace period does not help."),
     (deadlocked, "killed", "info", "because it still ran 10 s after SIGTERM", ""),
     (child_of_tini_deadlocked, "deadlocked", "problem", "all 5 threads of its process (node, pid 9) waited for each",
      "sets a flag"),
@@ -132,7 +139,7 @@ TABLE = [
     (waits_with_a_limit, "killed", "problem", "still ran 10 s",
      "it used 20 ms of CPU time in 10.0 s, so it did not work (futex). A longer grace period helps only if what it"),
     (sleeps, "killed", "problem", "still ran 10 s",
-     "terminationGracePeriodSeconds: 26, or a shorter sleep: it slept, and would have slept 14.2 s more."),
+     "when SIGKILL came it would have slept 14.2 s more. A longer grace period helps only if no other sleep follows."),
     (sleeps_shortly, "killed", "problem", "still ran 10 s", "Set terminationGracePeriodSeconds above 10"),
     (works, "killed", "problem", "still ran 10 s", "Set terminationGracePeriodSeconds above 10"),
     (reads_from_somewhere, "killed", "problem", "still ran 10 s", "Set terminationGracePeriodSeconds above 10"),
@@ -206,6 +213,10 @@ NOT = [
     (works, "deadlocked"),
     (lock_shared_with_another, "deadlocked"),
     (locked_with_an_alarm, "deadlocked"),
+    (locked_until_its_child_ends, "deadlocked"),
+    (locked_until_another_signal, "deadlocked"),
+    (locked_until_a_timer, "deadlocked"),
+    (child_of_tini_with_handlers_not_known, "deadlocked"),
     (new_child_of_tini_locked, "deadlocked"),
     (tini_whose_child_drains_too_long, "childrenNotSignalled"),
     (tini_whose_child_drains_too_long, "childIgnoresSignal"),
@@ -278,3 +289,11 @@ def test_a_shell_with_a_trap_is_never_told_that_it_passes_no_signal_on(
     assert "does not pass" not in finding.text and "exec" not in finding.advice
     assert advice in finding.advice
     assert ("so it never got SIGTERM" in finding.text) == (disposition == "default")
+
+
+def test_a_sleep_that_may_be_a_turn_of_a_loop_gets_no_exact_grace_period(new_tape: Any) -> None:
+    tape = new_tape()
+    sleeps(tape)
+    (finding,) = [each for each in tape.ending().findings if each.id == "killed"]
+    assert "terminationGracePeriodSeconds" not in finding.advice
+    assert (finding.change.patch, finding.change.program) == (None, "endOnStopSignal")

@@ -1,8 +1,12 @@
 """Events that are written right after the status that they explain."""
 
+import asyncio
 from typing import Any
 
-from lastcall.experiment.reasons.object_events import LONGEST_SECONDS, last_events_of
+import pytest
+
+from lastcall.experiment.reasons.object_events import LONGEST_SECONDS, last_events_of, what_refuses_the_delete
+from lastcall.kube.api import PODS, StatusError
 from lastcall.kube.client.api import ListResult
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.virtual import run_virtual
@@ -54,3 +58,23 @@ def test_an_event_that_does_not_come_is_waited_for_a_second_at_most():
 
 def test_a_pod_for_which_there_is_hope_is_told_of_at_once():
     assert last_events(PENDING, [(0, TOLD)]) == (["Failed to pull image"], 0.0)
+
+
+class Refusing:
+    """Refuses every DELETE, and has no configuration of webhooks."""
+
+    async def delete(self, *_: Any, **more: Any) -> None:
+        assert more["dry_run"] is True
+        message = 'admission webhook "policy.example.com" denied the request: keep it'
+        raise StatusError({"code": 403, "reason": "Forbidden", "message": message})
+
+    async def list(self, *_: Any, **more: Any) -> ListResult:
+        return ListResult([], "1")
+
+
+@pytest.mark.parametrize(("metadata", "refused"), [({}, True), ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, False)])
+def test_a_delete_that_was_accepted_is_not_called_refused(metadata: dict[str, Any], refused: bool):
+    pod = {**PENDING, "metadata": {**PENDING["metadata"], **metadata}}
+    lines = asyncio.run(what_refuses_the_delete(Refusing(), PODS, pod))  # type: ignore[arg-type]
+    assert any("the API server refuses its DELETE" in line for line in lines) is refused
+    assert bool(lines) is refused

@@ -209,6 +209,18 @@ class PodAutoscalerController:
                 return Resource(group, version, spec["names"]["plural"], kind, True, subresources=("scale",))
         raise LookupError(f'no matches for kind "{kind}" in group "{group}"')
 
+    async def _plural(self, spec: Object) -> str:
+        """Return that of the kind of the object that a metric describes, "" where it is not known or there is none.
+
+        Kubernetes asks its RESTMapper. A kind of an aggregated API server is not known here.
+        """
+        if spec["type"] != "Object":
+            return ""
+        try:
+            return (await self._target(spec["object"]["describedObject"])).plural
+        except LookupError:
+            return ""
+
     async def _rescale(
         self, autoscaler: Object, target: Resource, scale: Object, wanted: int, reason: str, said: list[Said]
     ) -> bool:
@@ -312,7 +324,7 @@ class PodAutoscalerController:
     ) -> tuple[int, str, Object]:
         """Return the same of a metric that another server measures. Raises MetricFailure."""
         namespace, type_ = namespace_of(autoscaler), spec["type"]
-        question = question_of(spec, namespace, selector)
+        question = question_of(spec, namespace, selector, await self._plural(spec))
         try:
             values = await values_of(self._fetch, spec, question)
         except MetricError as error:

@@ -42,8 +42,11 @@ def measures_without_pods(spec: Object) -> bool:
     return any(each.get("type") in ("Object", "External") for each in spec.get("metrics") or ())
 
 
-def question_of(spec: Object, namespace: str, pods: str) -> Question:
-    """Return how a metric is asked for. `pods` is the selector of the target's Pods."""
+def question_of(spec: Object, namespace: str, pods: str, plural: str = "") -> Question:
+    """Return how a metric is asked for. `pods` is the selector of the target's Pods.
+
+    `plural` is that of the object's kind; it is guessed where it is "".
+    """
     kind = spec["type"]
     source = spec[OF_OTHERS[kind]]
     metric = source["metric"]
@@ -64,13 +67,13 @@ def question_of(spec: Object, namespace: str, pods: str) -> Question:
         return Question(path, f"pods metric {name}", about)
     thing = source["describedObject"]
     group = thing.get("apiVersion", "").rpartition("/")[0]
-    plural = _plural(thing["kind"]) + (f".{group}" if group else "")
+    resource = (plural or _guessed_plural(thing["kind"])) + (f".{group}" if group else "")
     about = (
         f"unable to get metric {name}: {thing['kind']} on {namespace} {thing['name']}"
         "/unable to fetch metrics from custom metrics API"
     )
     return Question(
-        _path(base, f"{plural}/{quote(thing['name'])}/{quote(name)}", query), f"{thing['kind']} metric {name}", about
+        _path(base, f"{resource}/{quote(thing['name'])}/{quote(name)}", query), f"{thing['kind']} metric {name}", about
     )
 
 
@@ -78,12 +81,16 @@ def _path(base: str, rest: str, query: dict[str, str]) -> str:
     return f"{base}/{rest}" + (f"?{urlencode(query)}" if query else "")
 
 
-def _plural(kind: str) -> str:
-    """(`meta.UnsafeGuessKindToResource`)"""
+def _guessed_plural(kind: str) -> str:
+    """Return what the authors of a kind will have named its resource, in lower case."""
     singular = kind.lower()
+    if singular.endswith("endpoints"):
+        return singular
     if singular.endswith(("s", "x", "ch", "sh")):
         return f"{singular}es"
-    return f"{singular[:-1]}ies" if singular.endswith("y") else f"{singular}s"
+    if singular.endswith("y") and not singular.endswith(("ay", "ey", "iy", "oy", "uy")):
+        return f"{singular[:-1]}ies"
+    return f"{singular}s"
 
 
 async def values_of(fetch: Fetch | None, spec: Object, question: Question) -> list[int]:

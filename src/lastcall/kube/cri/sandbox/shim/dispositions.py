@@ -133,6 +133,12 @@ def describe(pid: int, number: int) -> dict[str, Any] | None:
     }
 
 
+def caught(pid: int) -> list[str] | None:
+    """Return the signals for which a process has a handler; None when it is gone."""
+    masks = _masks(read(f"/proc/{pid}/status"))
+    return None if masks is None else mask_names(masks[2])
+
+
 def _masks(status: str) -> tuple[int, int, int] | None:
     found = [field(status, name) for name in ("SigBlk", "SigIgn", "SigCgt")]
     return (int(found[0], 16), int(found[1], 16), int(found[2], 16)) if all(found) else None

@@ -316,6 +316,8 @@ class Witness:
             "name": process["name"],
             "waits": waits.waits_of(pid),
         }
+        if (caught := dispositions.caught(pid)) is not None:
+            waiting["caught"] = caught
         if pid != self._watched.pid and self._at_signal is not None and pid not in self._at_signal:
             waiting["afterSignal"] = True
         return waiting

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.kube.cri.sandbox.shim import procfs, waits
+from lastcall.kube.cri.sandbox.shim import dispositions, procfs, waits
 
 pytestmark = [
     pytest.mark.loopback,
@@ -106,6 +106,14 @@ def test_a_program_that_works_sleeps_in_no_call_and_uses_cpu_time() -> None:
     with program("while True: pass") as pid:
         assert until(lambda: waits.cpu_seconds([pid]), lambda used: used > 0.5) > 0.5
         assert [each["call"] for each in waits.waits_of(pid)] == [""]
+
+
+def test_the_handlers_that_a_program_has_are_named() -> None:
+    source = "import signal; signal.signal(signal.SIGCHLD, lambda *_: 0); signal.signal(signal.SIGUSR1, print)\n"
+    with program(source + LOCK) as pid:
+        caught = until(lambda: dispositions.caught(pid), lambda each: "SIGUSR1" in each)
+        assert {"SIGCHLD", "SIGUSR1"} <= set(caught) and "SIGTERM" not in caught
+    assert dispositions.caught(pid) is None
 
 
 def test_a_process_that_is_gone_waits_for_nothing() -> None:
