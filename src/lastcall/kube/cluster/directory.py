@@ -18,11 +18,11 @@ from contextlib import contextmanager, suppress
 from typing import Any, Self, cast
 
 from lastcall.kube.cluster.errors import ClusterUsageError, DirectoryError
+from lastcall.kube.cri.sandbox.images.place import own_home
 from lastcall.world.files import replace_file
 
 if sys.platform == "linux":  # `import lastcall` works elsewhere
     import fcntl
-    import pwd
 
     _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -55,28 +55,16 @@ def places(environ: Mapping[str, str] | None = None) -> list[str]:
     HOME may be another user's: root then takes its own. (XDG Base Directory Specification; a relative path is ignored.)
     """
     env = os.environ if environ is None else environ
-    uid = os.geteuid()
     state = env.get("XDG_STATE_HOME", "")
     if os.path.isabs(state):
         return [f"{state}/lastcall"]
     found = []
-    if home := _home(env, uid):
+    if home := own_home(env):
         found.append(f"{home}/.local/state/lastcall")
     runtime = env.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(runtime):
         found.append(f"{runtime}/lastcall")
-    return [*found, f"/tmp/lastcall-{uid}"]  # noqa: S108 (its owner and mode are checked, links are not followed)
-
-
-def _home(env: Mapping[str, str], uid: int) -> str:
-    home = env.get("HOME", "")
-    if os.path.isabs(home):
-        with suppress(OSError):
-            if uid != 0 or os.stat(home).st_uid == 0:
-                return home
-    with suppress(KeyError):
-        return pwd.getpwuid(uid).pw_dir
-    return ""
+    return [*found, f"/tmp/lastcall-{os.geteuid()}"]  # noqa: S108 (its owner and mode are checked, links are not followed)
 
 
 class ClusterDirectory:

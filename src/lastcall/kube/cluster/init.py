@@ -88,6 +88,7 @@ def run_init(
             claims_in_memory=plan.claims_in_memory(),
         )
         if not_on_disk and plan.scratch is not None:
+            os.write(plan.logs["init"], f"what containers write counts as their memory: {not_on_disk}\n".encode())
             plan.scratch.empty()
         linux.sethostname(plan.options.name)
         linux.bring_up_loopback()

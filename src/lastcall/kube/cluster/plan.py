@@ -106,6 +106,8 @@ class Plan:
     """The container runtime of `ClusterOptions.container_runtime`."""
     scratch: Scratch | None = None
     """The directory for what containers write, None where no disk can hold it."""
+    why_in_memory: str = ""
+    """Why no disk can."""
     owners: tuple[socket.socket, socket.socket] | None = None
     """Front's and the shims' ends of the way to mounts for the ids of Pods (`scratch/owners.py`)."""
     boot_id: str = ""
@@ -158,7 +160,7 @@ def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int =
             undo.callback(other.end)
         user_ids = claim_blocks(nodes[-1].of, options.max_pods)
         undo.callback(user_ids.release)
-        scratch = _scratch(options, boot_id, user_ids)
+        scratch, why_in_memory = _scratch(options, boot_id, user_ids)
         if scratch is not None:
             undo.callback(scratch.remove)
         plan = Plan(
@@ -175,6 +177,7 @@ def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int =
             cgroups=make_place(options.name),
             user_ids=user_ids,
             scratch=scratch,
+            why_in_memory=why_in_memory,
             owners=owners_pair() if scratch is not None and scratch.maps_owners else None,
             nodes=[NodePlan.make(each, options.node_capacity.of(each.name)) for each in nodes],
             load=socket.socketpair() if options.load else None,
@@ -184,12 +187,12 @@ def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int =
     return plan
 
 
-def _scratch(options: ClusterOptions, boot_id: str, user_ids: UserIDBlocks) -> Scratch | None:
+def _scratch(options: ClusterOptions, boot_id: str, user_ids: UserIDBlocks) -> tuple[Scratch | None, str]:
     """Pods that have ids of their own by default need files that can be mounted for them."""
     if options.container_runtime:
-        return None
+        return None, ""
     size = state_bytes(options.state_size, read_meminfo()["MemTotal"])
-    return claim(boot_id, size, mapped=user_ids.pods > 0)[0]
+    return claim(boot_id, size, mapped=user_ids.pods > 0)
 
 
 def _other_runtime(options: ClusterOptions, boot_id: str, node: NodeLayout) -> "OtherRuntime | None":

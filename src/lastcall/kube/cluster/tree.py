@@ -34,6 +34,8 @@ from lastcall.world.wire import packets_pair
 _COLLECT_AFTER = (20_000, 20, 50)
 """gc.set_threshold of the roles, which make few cycles: a first Pod runs 0.1 s sooner than with Python's own."""
 
+_IN_MEMORY = "what containers write counts as their memory, because no disk can hold it ({why}); see lastcall doctor"
+
 _log = logging.getLogger("lastcall.kube.cluster")
 _ENDS_WITHIN_SECONDS = 5.0
 """Init, when front lets go of it; it is killed then."""
@@ -97,12 +99,13 @@ def _prepare(plan: Plan, pid: int) -> str:
     if plan.other is not None:
         plan.other.connect(pid, plan.nodes[0].layout, plan.rings[plan.nodes[0].layout.shim])
     plan.cgroups.settle(pid)
-    if plan.options.node_capacity == NodeCapacity():
-        return ""
-    # late: few nodes have a size
-    from lastcall.kube.cluster.machine_size import check_node_sizes
+    notes = [_IN_MEMORY.format(why=plan.why_in_memory)] if plan.why_in_memory else []
+    if plan.options.node_capacity != NodeCapacity():
+        # late: few nodes have a size
+        from lastcall.kube.cluster.machine_size import check_node_sizes
 
-    return check_node_sizes(plan, plan.options.node_capacity, [each.layout.name for each in plan.nodes])
+        notes.append(check_node_sizes(plan, plan.options.node_capacity, [each.layout.name for each in plan.nodes]))
+    return "; ".join(filter(None, notes))
 
 
 def _not_prepared(plan: Plan, error: OSError) -> ClusterStartError:

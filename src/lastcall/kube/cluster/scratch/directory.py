@@ -26,8 +26,8 @@ from lastcall.world.remove_tree import remove_tree
 
 FILES, _LOCK = "files", "lock"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_TRIES = 10
-"""A directory that is just being removed is made anew."""
+_TRIES = 100
+"""A directory that other processes are just removing is made anew."""
 _WAY_OUT = "remove it, or set XDG_DATA_HOME to another place"
 
 
@@ -89,21 +89,23 @@ class Scratch:
 
 
 def claim(name: str, size: int, *, mapped: bool) -> tuple[Scratch | None, str]:
-    """Make the directory `name` for at most `size` bytes, and remove what clusters left that have ended.
+    """Remove what clusters left that have ended, and make the directory `name` for at most `size` bytes.
 
     `mapped`: only where parts of it can be mounted for the ids of a Pod. Return None and the reason where no directory
     on disk can hold what containers write. Never raises.
     """
     try:
         with _locked(make=True) as place:
-            made, why = _make(place, name, size, mapped)
             left = _leftovers(place)
-        for each, lock in left:
+            if not left:
+                return _make(place, name, size, mapped)
+        for each, lock in left:  # no other process waits meanwhile: it may take long
             _remove(lock.place, each)
             lock.close()
+        with _locked(make=True) as place:
+            return _make(place, name, size, mapped)
     except (OSError, DirectoryError) as error:
         return None, str(error)
-    return made, why
 
 
 def _make(place: int, name: str, size: int, mapped: bool) -> tuple[Scratch | None, str]:
@@ -148,20 +150,20 @@ class _Left:
 
 
 def _leftovers(place: int) -> list[tuple[str, _Left]]:
-    """Return those of clusters that have ended, by name. The caller holds the lock on `place`."""
+    """Return those of clusters that have ended, by name. The caller holds the lock on `place`. Raises OSError."""
     found = []
     for name in sorted(os.listdir(place)):
-        lock = -1
+        own = lock = -1
         try:
+            own = os.open(".", _DIRECTORY, dir_fd=place)
             lock = os.open(f"{name}/{_LOCK}", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except FileNotFoundError:
             pass  # its maker, or who removed it, was killed
         except OSError:
-            if lock >= 0:
-                os.close(lock)
+            _Left(own, lock).close()
             continue
-        found.append((name, _Left(os.open(".", _DIRECTORY, dir_fd=place), lock)))
+        found.append((name, _Left(own, lock)))
     return found
 
 
@@ -170,12 +172,13 @@ def _locked(*, make: bool) -> Iterator[int]:
     """Open `scratch` and lock it; remove it afterwards if it is empty. Raises OSError, DirectoryError."""
     home = os.path.realpath(data_home())
     path = f"{home}/scratch"
-    for _ in range(_TRIES):
-        if make:
-            os.makedirs(home, exist_ok=True)
-            with suppress(FileExistsError):
-                os.mkdir(path, 0o700)
-        place = own_directory(os.open(path, _DIRECTORY), path, _WAY_OUT)
+    for left in reversed(range(_TRIES)):
+        try:
+            place = own_directory(_opened_or_made(home, path, make=make), path, _WAY_OUT)
+        except (FileNotFoundError, FileExistsError):
+            if not make or not left:
+                raise
+            continue
         fcntl.flock(place, fcntl.LOCK_EX)
         if os.fstat(place).st_nlink:
             break
@@ -189,6 +192,15 @@ def _locked(*, make: bool) -> Iterator[int]:
             os.rmdir(path)
             os.rmdir(home)
         os.close(place)
+
+
+def _opened_or_made(home: str, path: str, *, make: bool) -> int:
+    """Raises FileNotFoundError and FileExistsError where another process removes what is being made, and OSError."""
+    if make:
+        os.makedirs(home, exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+    return os.open(path, _DIRECTORY)
 
 
 @contextmanager

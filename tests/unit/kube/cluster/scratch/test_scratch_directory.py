@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,3 +127,65 @@ def test_where_owners_cannot_be_mapped_and_pods_need_that_nothing_is_made(
     assert made is not None
     assert not made.maps_owners
     made.remove()
+
+
+def test_what_the_removed_leftovers_held_counts_as_free(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "left/files").mkdir(parents=True)
+    monkeypatch.setattr(directory, "look", lambda fd: Disk(DISK.kind, 0 if (place / "left").exists() else 5 << 30, 77))
+    claimed().remove()
+
+
+def test_nothing_is_held_where_leftovers_cannot_be_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(fd: int) -> list[str]:
+        raise OSError(5, "Input/output error")
+
+    before = sorted(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patch:
+        patch.setattr(directory, "_leftovers", refuse)
+        made, why = claim("one", SIZE, mapped=False)
+    assert (made, why) == (None, "[Errno 5] Input/output error")
+    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert not (place / "one").exists()
+
+
+@pytest.mark.parametrize("call", ["makedirs", "mkdir", "open"])
+def test_a_directory_that_another_process_removes_meanwhile_is_made_anew(
+    place: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Each of the calls that make and open it returns once to a place that is gone."""
+    real, left = getattr(os, call), [1]
+
+    def removed_after(path: Any, *more: Any, **named: Any) -> Any:
+        result = real(path, *more, **named)
+        if left and str(path) in (str(place), str(place.parent)):
+            left.clear()
+            for each in (place, place.parent):
+                with suppress(FileNotFoundError):
+                    each.rmdir()
+        return result
+
+    monkeypatch.setattr(os, call, removed_after)
+    claimed().remove()
+    assert not left
+
+
+def test_a_home_that_is_removed_while_it_is_found_is_made_anew(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """os.makedirs finds it, and no directory when it looks again."""
+    real, left = os.makedirs, [FileExistsError(17, "File exists")]
+
+    def found_and_gone(*arguments: Any, **named: Any) -> None:
+        if left:
+            raise left.pop()
+        real(*arguments, **named)
+
+    monkeypatch.setattr(os, "makedirs", found_and_gone)
+    claimed().remove()
+    assert not left
+
+
+def test_a_file_in_the_place_of_the_home_is_named(place: Path) -> None:
+    place.parent.write_text("")
+    made, why = claim("one", SIZE, mapped=False)
+    assert made is None
+    assert str(place.parent) in why
+    place.parent.unlink()

@@ -10,7 +10,7 @@ from fake_api import ListRecorder
 from lastcall.kube.api.errors import resource_not_found
 from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import Object
-from lastcall.kube.api.resources import HORIZONTALPODAUTOSCALERS
+from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, HORIZONTALPODAUTOSCALERS
 from lastcall.kube.controllers.informers import Informers
 from lastcall.kube.controllers.podautoscaler.controller import PodAutoscalerController
 from lastcall.kube.controllers.podautoscaler.other_metrics import measure, question_of
@@ -85,6 +85,63 @@ def test_how_many_replicas_a_metric_asks_for(
 )
 def test_where_a_metric_is_asked_for_and_what_events_call_it(spec: Object, path: str, shown: str) -> None:
     assert question_of(spec, "default", "app=web")[:2] == (path, shown)
+
+
+@pytest.mark.parametrize(
+    ("kind", "guessed"),
+    [
+        ("Gateway", "gateways"),
+        ("NetworkPolicy", "networkpolicies"),
+        ("Ingress", "ingresses"),
+        ("Endpoints", "endpoints"),
+        ("Pod", "pods"),
+    ],
+)
+def test_the_plural_of_an_unknown_kind_is_guessed(kind: str, guessed: str) -> None:
+    spec = of_object()
+    spec["object"]["describedObject"]["kind"] = kind
+    assert f"/{guessed}.networking.k8s.io/front/" in question_of(spec, "default", "app=web").path
+
+
+@pytest.mark.parametrize(
+    ("described", "resource"),
+    [
+        (("example.org/v1", "Ox"), "oxen.example.org"),  # its definition says so
+        (("v1", "Endpoints"), "endpoints"),
+        (("gateway.networking.k8s.io/v1", "Gateway"), "gateways.gateway.networking.k8s.io"),
+    ],
+)
+def test_the_object_s_plural_is_what_is_served_and_a_guess_only_elsewhere(
+    described: tuple[str, str], resource: str
+) -> None:
+    asked: list[str] = []
+
+    async def scenario(world: World) -> None:
+        api = API(world)
+        names = {"kind": "Ox", "plural": "oxen"}
+        api.put(
+            CUSTOMRESOURCEDEFINITIONS, {"metadata": {"name": "x"}, "spec": {"group": "example.org", "names": names}}
+        )
+        metric = of_object(value="10")
+        metric["object"]["describedObject"] = {"apiVersion": described[0], "kind": described[1], "name": "front"}
+        meta = {"name": "hpa", "namespace": "default", "generation": 1}
+        api.put(HORIZONTALPODAUTOSCALERS, {**autoscaler(metric), "metadata": meta})
+
+        async def fetch(path: str) -> Mapping[str, Any]:
+            asked.append(path)
+            return {"items": [{"value": "10"}]}
+
+        informers = Informers(world, api)
+        gates = FeatureGates("1.37")
+        controller = PodAutoscalerController(world, api, informers, ListRecorder(world), gates, fetch)
+        async with Tasks() as tasks:
+            informers.spawn(tasks)
+            tasks.spawn(controller.run(), name="autoscaler")
+            await world.clock.sleep(1)
+            tasks.cancel()
+
+    run_virtual(scenario)
+    assert set(asked) == {f"/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/{resource}/front/hits"}
 
 
 @pytest.mark.parametrize(

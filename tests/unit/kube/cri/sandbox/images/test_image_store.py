@@ -234,8 +234,22 @@ async def test_a_multi_platform_index_gives_this_machine_s_image(store: ImageSto
         ({"XDG_DATA_HOME": "relative", "HOME": "/home/me"}, "/home/me/.local/share/lastcall/images"),
     ],
 )
-def test_images_are_kept_where_the_xdg_specification_says(environment: dict[str, str], root: str) -> None:
+def test_images_are_kept_where_the_xdg_specification_says(
+    environment: dict[str, str], root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert str(default_root(environment)) == root
+
+
+def test_under_sudo_root_does_not_keep_images_in_the_user_s_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "stat", lambda path: os.stat_result((0o40700, 1, 1, 2, owner, owner, 0, 0, 0, 0)))
+    owner = 0
+    assert str(default_root({"HOME": str(tmp_path)})).startswith(str(tmp_path))
+    owner = 1000
+    assert not str(default_root({"HOME": str(tmp_path)})).startswith(str(tmp_path))
 
 
 def test_static_programs_are_told_from_dynamic_ones_and_from_junk(tmp_path: Path) -> None:
