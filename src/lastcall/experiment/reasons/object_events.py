@@ -28,6 +28,7 @@ from lastcall.kube.api import (
     namespace_of,
     uid_of,
 )
+from lastcall.kube.api.meta import is_terminating
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.kube.controllers import controller_of
 from lastcall.records.record import Record
@@ -76,8 +77,11 @@ async def webhooks_of(client: Client, events: Sequence[Object]) -> Webhooks:
 async def what_refuses_the_delete(client: Client, resource: Resource, obj: Object) -> list[str]:
     """Ask for the DELETE of an object as a dry run; return which webhook refuses it and what to change, [] for none.
 
-    Whoever deletes it for its owner, as the garbage collector does, gets the same answer, and nobody shows it.
+    Whoever deletes it for its owner, as the garbage collector does, gets the same answer, and nobody shows it. One that
+    is being deleted is not asked about: its DELETE was accepted, and something else holds it.
     """
+    if is_terminating(obj):
+        return []
     try:
         await client.delete(resource, name_of(obj), namespace_of(obj), uid=uid_of(obj), dry_run=True)
     except StatusError as error:

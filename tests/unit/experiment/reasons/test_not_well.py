@@ -68,7 +68,7 @@ def test_a_container_that_ran_out_of_memory_before_is_told() -> None:
     killed = [
         record(1, kinds.PROCESS_STARTED, pid=7, exe="/bin/app", argv=["app"]),
         record(2, kinds.PROCESS_EXITED, pid=7, exitCode=137, signal="SIGKILL", oomKilled=True, oomKills=1,
-               memoryLimit=64 << 20),
+               memoryLimit=64 << 20, limitReached=True),
         record(3, kinds.PROCESS_STARTED, pid=8, exe="/bin/app", argv=["app"]),
     ]  # fmt: skip
     lines = describe_ends(pod(ready=True, state={"running": {}}), killed, "1.36")
