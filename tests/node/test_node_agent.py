@@ -99,7 +99,7 @@ def put(tree: Path, *pids: int, kills: int = 0) -> None:
     group.mkdir(parents=True, exist_ok=True)
     before = (group / "cgroup.procs").read_text() if (group / "cgroup.procs").exists() else ""
     (group / "cgroup.procs").write_text(before + "".join(f"{pid}\n" for pid in pids))
-    (group / "memory.events").write_text(f"oom 0\noom_kill {kills}\n")
+    (group / "memory.events").write_text(f"oom {kills}\noom_kill {kills}\n")
     (group / "memory.max").write_text("67108864\n")
 
 
@@ -167,7 +167,7 @@ def test_a_kill_for_lack_of_memory_is_counted(
     process.wait()
     eventually(lambda: one.records("ProcessExited"), "the exit")
     facts = one.records("ProcessExited")[0]["facts"]
-    assert (facts["oomKilled"], facts["oomKills"]) == (True, 1)
+    assert (facts["oomKilled"], facts["oomKills"], facts["limitReached"]) == (True, 1, True)
     if TELLS_ENDS:
         assert (facts["exitCode"], facts["signal"]) == (137, "SIGKILL")
 

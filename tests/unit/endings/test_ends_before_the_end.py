@@ -423,7 +423,7 @@ def test_a_probe_that_asks_the_node_is_told_so_unless_it_had_been_answered(
 
 def test_a_run_that_ran_out_of_memory_before_is_told(new_tape: Any) -> None:
     tape = new_tape()
-    run(tape, -10, -9, code=137, signal=9, oomKilled=True, oomKills=1, memoryLimit=64 << 20)
+    run(tape, -10, -9, code=137, signal=9, oomKilled=True, oomKills=1, memoryLimit=64 << 20, limitReached=True)
     tape.started(at=-5)
     deleted(tape)
     ending = tape.ending()
@@ -435,7 +435,7 @@ def test_a_run_that_ran_out_of_memory_before_is_told(new_tape: Any) -> None:
 
 def test_runs_that_ran_out_of_memory_are_told_once_with_their_number(new_tape: Any) -> None:
     tape = new_tape()
-    memory = {"oomKilled": True, "oomKills": 1, "memoryLimit": 64 << 20}
+    memory = {"oomKilled": True, "oomKills": 1, "memoryLimit": 64 << 20, "limitReached": True}
     run(tape, -20, -19, code=137, signal=9, **memory)
     run(tape, -10, -9.5, code=137, signal=9, **memory)
     tape.accepted(5)

@@ -172,6 +172,7 @@ class Container:
         self.ended, self._pidfd = True, -1
         kills = self._groups.oom_kills(self.group)
         self._kills = self._kills if kills is None else kills
+        reached = self._groups.limit_reached(self.group) if self._kills else None
         with contextlib.suppress(*_UNREADABLE):
             self._tell_who_died_with_it(at)
         for pid in list(self._execs):
@@ -188,6 +189,7 @@ class Container:
                 "oomKilled": None if self._kills is None else self._kills > 0,
                 "oomKills": self._kills,
                 "memoryLimit": self._limit,
+                "limitReached": reached,
             }
             self._record(kinds.PROCESS_EXITED, facts, at_ns=at)
 

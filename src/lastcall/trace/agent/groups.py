@@ -8,6 +8,7 @@ import contextlib
 import os
 
 from lastcall.kube.cri.sandbox.cgroups import memory
+from lastcall.kube.cri.sandbox.cgroups.v2 import limit_reached_in
 from lastcall.kube.cri.sandbox.shim.procfs import read
 from lastcall.trace.agent.cgroup_tree import container_of, may_lead_to_pods, pod_of
 
@@ -76,6 +77,10 @@ class Groups:
     def memory_limit(self, group: str) -> int | None:
         """In bytes; None without one."""
         return memory.limit(read(f"{group}/{'memory.max' if self.version == 2 else 'memory.limit_in_bytes'}"))
+
+    def limit_reached(self, group: str) -> bool | None:
+        """Whether a container needed more memory than its own limit; None where that is not known."""
+        return limit_reached_in(group) if self.version == 2 else None
 
 
 def _directories(path: str) -> list[str]:

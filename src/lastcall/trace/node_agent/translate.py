@@ -52,6 +52,7 @@ SEEN: dict[str, dict[str, tuple[type, ...]]] = {
         "oomKilled?": (bool,),
         "oomKills?": (int,),
         "memoryLimit?": (int,),
+        "limitReached?": (bool,),
     },
     kinds.PROCESSES_LEFT: {
         "when": (str,),

@@ -158,7 +158,17 @@ def test_an_earlier_run_that_was_killed_rests_on_its_own_records_wherever_zero_i
 def test_of_runs_that_were_killed_for_memory_the_newest_is_the_evidence(new_tape: Any) -> None:
     tape = new_tape()
     for start in (-20.0, -10.0):
-        run(tape, start, start + 1, code=137, signal=9, oomKilled=True, oomKills=1, memoryLimit=64 << 20)
+        run(
+            tape,
+            start,
+            start + 1,
+            code=137,
+            signal=9,
+            oomKilled=True,
+            oomKills=1,
+            memoryLimit=64 << 20,
+            limitReached=True,
+        )
     tape.started(at=-5)
     deleted(tape)
     assert evidence(tape.ending(), "outOfMemory") == [("ProcessExited", -9.0)]
