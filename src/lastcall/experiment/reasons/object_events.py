@@ -24,11 +24,11 @@ from lastcall.kube.api import (
     Object,
     Resource,
     StatusError,
+    is_terminating,
     name_of,
     namespace_of,
     uid_of,
 )
-from lastcall.kube.api.meta import is_terminating
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.kube.controllers import controller_of
 from lastcall.records.record import Record

@@ -18,6 +18,7 @@ from .meta import AnyObject as AnyObject
 from .meta import Object as Object
 from .meta import annotations_of as annotations_of
 from .meta import copy_object as copy_object
+from .meta import is_terminating as is_terminating
 from .meta import labels_of as labels_of
 from .meta import name_of as name_of
 from .meta import namespace_of as namespace_of
