@@ -79,5 +79,5 @@ def annotations_of(obj: AnyObject) -> dict[str, str]:
 
 
 def is_terminating(obj: AnyObject) -> bool:
-    """True once `metadata.deletionTimestamp` is set."""
+    """Return True once `metadata.deletionTimestamp` is set."""
     return obj.get("metadata", _NOTHING).get("deletionTimestamp") is not None
