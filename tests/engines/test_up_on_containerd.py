@@ -237,7 +237,7 @@ def test_probes_restart_and_hold_back(cluster: Cluster) -> None:
     cluster("delete", "pod", "probed")
 
 
-def test_lack_of_memory_is_told(cluster: Cluster) -> None:
+def test_an_end_for_lack_of_memory_has_its_cause(cluster: Cluster) -> None:
     limits = {"limits": {"memory": "32Mi"}}
     grow = {"command": ["sh", "-c", "x=a; while :; do x=$x$x; done"], "resources": limits}
     cluster.create("hungry", grow, restartPolicy="Never")
@@ -289,7 +289,7 @@ def test_volumes_are_seen_by_the_container(cluster: Cluster) -> None:
     cluster("delete", "pod", "mounts")
 
 
-def test_what_cannot_be_started_or_pulled_is_told_in_the_runtimes_words(cluster: Cluster) -> None:
+def test_a_failed_start_or_pull_is_reported_in_the_words_of_the_runtime(cluster: Cluster) -> None:
     cluster.create("nothing", {"command": ["/no/such/file"]}, restartPolicy="Never")
     end = cluster.end_of("nothing")
     assert (end["exitCode"], end["reason"]) == (128, "StartError")
@@ -364,7 +364,7 @@ def witnesses(containerd: Containerd) -> list[int]:
     return sorted(found)
 
 
-def test_a_runtime_class_names_the_handler_and_one_that_is_not_there_is_told(cluster: Cluster) -> None:
+def test_a_runtime_class_names_the_handler_and_a_missing_one_is_reported(cluster: Cluster) -> None:
     made = [
         {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": handler}
         for name, handler in (("plain", "runc"), ("none", "no-such-handler"))
@@ -380,7 +380,7 @@ def test_a_runtime_class_names_the_handler_and_one_that_is_not_there_is_told(clu
     cluster("delete", "runtimeclass", "plain", "none")
 
 
-def test_an_image_that_cannot_be_pulled_is_told_and_holds_no_other_pod_up(cluster: Cluster) -> None:
+def test_a_failed_pull_is_reported_and_holds_no_other_pod_up(cluster: Cluster) -> None:
     cluster.create("unpulled", {"image": "127.0.0.1:1/nothing:1"})
     cluster.create("beside-it", {"command": ["sh", "-c", DRAINS]})
     cluster.ready("beside-it")
@@ -473,7 +473,7 @@ def test_the_story_tells_what_the_kernel_shows_and_says_what_it_does_not(cluster
     ]
 
 
-def test_what_a_crash_printed_is_told(cluster: Cluster) -> None:
+def test_the_story_has_what_a_crash_printed(cluster: Cluster) -> None:
     """It ends before anybody can look at its process."""
     cluster.create("crash", {"command": ["sh", "-c", "echo no such table >&2; exit 3"]}, restartPolicy="Never")
     assert cluster.end_of("crash")["exitCode"] == 3
@@ -482,7 +482,7 @@ def test_what_a_crash_printed_is_told(cluster: Cluster) -> None:
     assert (container["exitCode"], container["lastLines"]) == (3, ["no such table"])
 
 
-def test_what_belongs_to_somebody_else_is_left_alone(cluster: Cluster, tmp_path: Path) -> None:
+def test_pods_of_other_clients_are_left_alone(cluster: Cluster, tmp_path: Path) -> None:
     crictl = Path(os.environ.get("KUBERNETES_HOME") or Path.home() / ".cache/kubernetes-1.36.2") / "bin/crictl"
     if not crictl.exists():
         pytest.skip("crictl is not installed")

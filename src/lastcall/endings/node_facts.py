@@ -80,11 +80,10 @@ class ProcessWaiting:
 @dataclass(frozen=True, slots=True)
 class WaitsAtKill:
     """What the processes of a container did from the stop signal until SIGKILL, `seconds` later: the CPU time that they
-    used, for how long they had used none (`idle_seconds`), and what they waited for. PID 1 is the first."""
+    used, and what they waited for. PID 1 is the first."""
 
     seconds: float
     cpu_seconds: float
-    idle_seconds: float
     processes: tuple[ProcessWaiting, ...]
 
 

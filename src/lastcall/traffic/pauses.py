@@ -45,7 +45,7 @@ def sleep_before_stop(count: int, run: Disruption) -> Advice:
 
 
 def wait_before_quit(count: int, run: Disruption) -> Advice:
-    """The hooks that made a program stop listening do so later: what else they do, and how long, stays."""
+    """Advise to wait in the hooks before they make the program stop listening; the rest of a hook stays."""
     id_, seconds, spec = CAUSE_IDS["closed by its hook"], _pause_seconds(run), _pod_spec(run.owner)
     those = [each for each in declared_serving(spec) if own_sleep(each) is None] or [container_behind(spec, run.port)]
     hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=run.sleep_hooks) for each in those}
@@ -59,7 +59,7 @@ def wait_before_quit(count: int, run: Disruption) -> Advice:
 
 
 def let_the_proxy_end_first(count: int, run: Disruption, behind: Sequence[dict[str, Any]]) -> Advice:
-    """The application behind the proxy goes on serving until nobody sends to the Pod any more."""
+    """Advise to keep the application behind the proxy serving until nobody sends to the Pod any more."""
     lag = max(max((life.routing_lag or 0.0 for life in run.lives), default=0.0), run.longest_lag)
     seconds = max(1, math.ceil(lag + SPARE_SECONDS))
     hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=run.sleep_hooks) for each in behind}

@@ -348,9 +348,12 @@ WAITING: Mapping[str, Cause] = {
         fixes={"": "lower spec.minReadySeconds ($seconds), or wait longer (--timeout)"},
     ),
     "stateFull": Cause(
-        title="The cluster's file system, which is in memory, is full.",
-        remedy="More room: --state-size.",
-        fixes={"": "the cluster's files are in memory: give them more room with --state-size"},
+        title="A file system of the cluster is full: its memory for images, or the disk that containers write to.",
+        remedy="More room: --state-size, or free space on the disk.",
+        fixes={
+            "": "images are in memory: give them more room with --state-size. What containers write is on the disk "
+            "that lastcall doctor names"
+        },
     ),
 }
 """Reason of a container's state or of an Event → the cause that it means: `lastcall.experiment.reasons.causes`."""

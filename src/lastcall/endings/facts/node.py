@@ -162,7 +162,6 @@ def waits_of(entries: Sequence[Entry]) -> WaitsAtKill | None:
     return WaitsAtKill(
         float(facts.get("seconds") or 0.0),
         float(facts.get("cpuSeconds") or 0.0),
-        float(facts.get("idleSeconds") or 0.0),
         processes,
     )
 

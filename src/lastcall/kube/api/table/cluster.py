@@ -8,6 +8,7 @@ from typing import Any
 
 from lastcall.kube.api.meta import Object, name_of
 from lastcall.kube.api.table.text import NONE, UNSET, age, human_duration
+from lastcall.kube.api.text.go_selectors import selector_text
 
 
 def _spec(obj: Object) -> Object:
@@ -166,22 +167,9 @@ def admission_policy_binding(obj: Object, now: datetime) -> list[Any]:
     if ref is not None and ref.get("name"):
         shown = f"{ref.get('namespace') or '*'}/{ref['name']}"
     elif ref is not None:
-        shown = _go_selector(ref.get("selector") or {})
+        selector: Any = ref.get("selector") or {}
+        shown = selector_text(selector)
     return [name_of(obj), _spec(obj).get("policyName"), shown, age(obj, now)]
-
-
-def _go_selector(selector: Object) -> str:
-    """A LabelSelector as Go prints it."""
-    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{each.get('key') or ''},Operator:{each.get('operator') or ''},"
-        f"Values:[{' '.join(each.get('values') or ())}],}},"
-        for each in selector.get("matchExpressions") or ()
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
-    )
 
 
 ROWS = {

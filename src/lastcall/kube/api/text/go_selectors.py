@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def selector_text(selector: LabelSelector | None) -> str:
-    """Return a `metav1.LabelSelector` as Go prints it, for an Event."""
+    """Return a `metav1.LabelSelector` as Go prints it."""
     if selector is None:
         return "nil"
     labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
     expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{each.get('key', '')},Operator:{each.get('operator', '')},"
+        f"LabelSelectorRequirement{{Key:{each.get('key') or ''},Operator:{each.get('operator') or ''},"
         f"Values:[{' '.join(each.get('values') or ())}],}},"
         for each in selector.get("matchExpressions") or ()
     )

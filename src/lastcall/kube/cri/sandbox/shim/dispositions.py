@@ -64,7 +64,7 @@ def signal_state(pid: int, number: int) -> ProcessSignalState | None:
 
 
 def container_pid(pid: int) -> int:
-    """The number of a process in its own PID namespace."""
+    """Return the number of a process in its own PID namespace."""
     return _container_pid(read(f"/proc/{pid}/status"), pid)
 
 

@@ -72,7 +72,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def cpu_ticks(pid: int) -> int:
-    """CPU time of a process and of those of its children that were waited for, in clock ticks; 0 when gone."""
+    """Return the CPU time of a process and its reaped children in clock ticks; 0 when gone."""
     fields = _stat(pid)
     return sum(map(int, fields[11:15])) if fields else 0
 
@@ -214,7 +214,7 @@ def id_map(path: str) -> list[tuple[int, int]]:
 
 
 def memory_at(pid: int, address: int, size: int) -> bytes:
-    """What a process has at an address; b"" where that cannot be read."""
+    """Return what a process has at an address; b"" where that cannot be read."""
     with contextlib.suppress(OSError, OverflowError):
         fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         try:
