@@ -92,7 +92,7 @@ def _packages(tier: Tier) -> None:
     say(f"Installing Debian packages: {' '.join(missing)}")
     quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     for command in (["update", "-qq"], ["install", "-y", "-qq", *missing]):
-        run = ["apt-get", *command]
+        run = ["apt-get", "-o", "DPkg::Lock::Timeout=300", *command]  # another apt-get may be at work, for seconds
         done = subprocess.run(run, env=quiet, capture_output=True, text=True, check=False)
         if done.returncode:
             say(f"apt-get {command[0]} failed: {done.stderr.strip()[-500:]}")
