@@ -308,7 +308,7 @@ KILL_POD_WITH_SYNC_RESULT = _rule(
     "pkg/kubelet/kuberuntime/kuberuntime_manager.go:killPodWithSyncResult",
     "All containers stop in parallel; the sandbox, and with it the network, goes only when the last has ended.",
 )
-_rule(
+WAIT_FOR_TURN = _rule(
     "pkg/kubelet/kuberuntime/kuberuntime_termination_order.go:waitForTurn",
     "Sidecars stop after the regular containers, the last one first.",
 )

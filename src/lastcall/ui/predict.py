@@ -12,14 +12,11 @@ from dataclasses import dataclass, replace
 
 from lastcall.endings import ContainerEnding, Ending
 from lastcall.kube.api import AnyObject, is_restartable_init
+from lastcall.records.rules import CAN_BE_DELETED, KILL_CONTAINER, WAIT_FOR_TURN, Rule
 
 LEAST_AFTER_HOOK = 2.0
 """Seconds that are left to a container whose hook took the whole grace period."""
 DEFAULT_GRACE = 30
-
-KILL_RULE = "pkg/kubelet/kuberuntime/kuberuntime_container.go:killContainer"
-TURN_RULE = "pkg/kubelet/kuberuntime/kuberuntime_termination_order.go:waitForTurn"
-REMOVE_RULE = "pkg/kubelet/status/status_manager.go:canBeDeleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ class Next:
     container: str
     earliest: float
     latest: float | None
-    rule: str
+    rule: Rule
     detail: str = ""
 
 
@@ -97,7 +94,7 @@ def _rest(c: ContainerEnding, pod: AnyObject | None, period: float, before: list
     if c.stop.signal_at is not None:
         if c.stop.kill_at is None and c.stop.timeout is not None:
             at = c.stop.signal_at + c.stop.timeout
-            yield Next("kill", c.name, at, at, KILL_RULE)
+            yield Next("kill", c.name, at, at, KILL_CONTAINER)
         return
     begun = c.hook.started_at if c.hook else None
     if c.kind == "sidecar" and before:
@@ -105,8 +102,8 @@ def _rest(c: ContainerEnding, pod: AnyObject | None, period: float, before: list
     elif begun is not None and c.hook is not None and c.hook.finished_at is not None:
         # The kubelet takes whole seconds off.
         left = max(LEAST_AFTER_HOOK, period - int(c.hook.finished_at - begun))
-        yield Next("term", c.name, c.hook.finished_at, None, KILL_RULE)
-        yield Next("kill", c.name, c.hook.finished_at + left, c.hook.finished_at + left, KILL_RULE)
+        yield Next("term", c.name, c.hook.finished_at, None, KILL_CONTAINER)
+        yield Next("kill", c.name, c.hook.finished_at + left, c.hook.finished_at + left, KILL_CONTAINER)
         return
     else:
         steps = _stop(c.name, _spec_of(c.name, pod), period, begun or 0.0)
@@ -125,8 +122,8 @@ def _sidecar(name: str, container: AnyObject, period: float, before: list[Next],
     earliest = min(turn, period)
     return [
         *(each for each in own if each.what == "hook"),
-        Next("term", name, earliest, period, TURN_RULE),
-        Next("kill", name, max(period, earliest + LEAST_AFTER_HOOK), period + LEAST_AFTER_HOOK, KILL_RULE),
+        Next("term", name, earliest, period, WAIT_FOR_TURN),
+        Next("kill", name, max(period, earliest + LEAST_AFTER_HOOK), period + LEAST_AFTER_HOOK, KILL_CONTAINER),
     ]
 
 
@@ -135,17 +132,17 @@ def _stop(name: str, container: AnyObject, period: float, begun: float) -> list[
     hook = (container.get("lifecycle") or {}).get("preStop") or {}
     if not hook:
         end = begun + period
-        return [Next("term", name, begun, begun, KILL_RULE), Next("kill", name, end, end, KILL_RULE)]
+        return [Next("term", name, begun, begun, KILL_CONTAINER), Next("kill", name, end, end, KILL_CONTAINER)]
     handler = next(iter(hook))
     if "sleep" in hook:
         shortest = longest = min(period, float((hook["sleep"] or {}).get("seconds") or 0))
     else:
         shortest, longest = 0.0, period
     return [
-        Next("hook", name, begun, begun, KILL_RULE, handler),
-        Next("term", name, begun + shortest, begun + longest, KILL_RULE),
+        Next("hook", name, begun, begun, KILL_CONTAINER, handler),
+        Next("term", name, begun + shortest, begun + longest, KILL_CONTAINER),
         Next("kill", name, begun + max(period, shortest + LEAST_AFTER_HOOK),
-             begun + max(period, longest + LEAST_AFTER_HOOK), KILL_RULE),
+             begun + max(period, longest + LEAST_AFTER_HOOK), KILL_CONTAINER),
     ]  # fmt: skip
 
 
@@ -156,12 +153,12 @@ def _removal(pod: AnyObject, before: list[Next], now: float, *, at_once: bool = 
     """
     finalizers = (pod.get("metadata") or {}).get("finalizers") or ()
     if finalizers:
-        return [Next("held", "", now, None, REMOVE_RULE, ", ".join(map(str, finalizers)))]
+        return [Next("held", "", now, None, CAN_BE_DELETED, ", ".join(map(str, finalizers)))]
     if at_once:
-        return [Next("gone", "", now, now, REMOVE_RULE)]
+        return [Next("gone", "", now, now, CAN_BE_DELETED)]
     kills = [each.latest for each in before if each.what == "kill" and each.latest is not None]
     first = max([now, *(each.earliest for each in before if each.what == "term")])
-    return [Next("gone", "", first, max(kills, default=None), REMOVE_RULE)]
+    return [Next("gone", "", first, max(kills, default=None), CAN_BE_DELETED)]
 
 
 def _spec_of(name: str, pod: AnyObject | None) -> AnyObject:

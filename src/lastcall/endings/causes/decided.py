@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.endings.causes.owners import is_about_owner
 from lastcall.endings.story import DecidedBy
-from lastcall.records import kinds
+from lastcall.records import kinds, rules
 from lastcall.records.recalled import recalled
 from lastcall.records.record import Record
 from lastcall.records.said import joined, tell
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 Facts = Mapping[str, object]
 """Facts of a kind that names the writer: `user`, `userAgent`."""
 
-_REASONS = {
-    "getPodsToDelete": "scaledIn",
-    "attemptToDeleteItem": "ownerDeleted",
-    "deleteAllContent": "namespaceDeleted",
-    "Create": "evicted",
-    "processPodOnNode": "tainted",
-    "addConditionAndDeletePod": "deviceTainted",
-    "PreemptPod": "preempted",
-    "gcTerminated": "podGC",
-    "gcTerminating": "podGC",
-    "gcOrphaned": "podGC",
-    "gcUnscheduledTerminating": "podGC",
+_REASONS: Mapping[str, str] = {
+    rules.GET_PODS_TO_DELETE: "scaledIn",
+    rules.ATTEMPT_TO_DELETE_ITEM: "ownerDeleted",
+    rules.DELETE_ALL_CONTENT: "namespaceDeleted",
+    rules.CREATE_EVICTION: "evicted",
+    rules.PROCESS_POD_ON_NODE: "tainted",
+    rules.DELETE_POD_OF_TAINTED_DEVICE: "deviceTainted",
+    rules.PREEMPT_POD: "preempted",
+    rules.GC_TERMINATED: "podGC",
+    rules.GC_TERMINATING: "podGC",
+    rules.GC_ORPHANED: "podGC",
+    rules.GC_UNSCHEDULED_TERMINATING: "podGC",
 }
-"""Function of the rule → reason, for decisions that say no `step`."""
+"""Rule → reason, for decisions that say no `step`."""
 
 _STEPS = {
     "rollout": "rolledOut",
@@ -111,22 +111,22 @@ def _last(records: Sequence[Record], kind: str, before: Record | None) -> Record
     return next((r for r in reversed(records) if r.kind == kind and r.at_ns <= before.at_ns), None)
 
 
-_KUBELET_DECISIONS = {
-    "synchronize": "nodePressure",
-    "localStorageEviction": "localStorage",
-    "killPods": "nodeShutdown",
-    "evictPodsToFreeRequests": "preemption",
-    "listConfig": "manifest",
+_KUBELET_DECISIONS: Mapping[str, str] = {
+    rules.EVICT_UNDER_PRESSURE: "nodePressure",
+    rules.LOCAL_STORAGE_EVICTION: "localStorage",
+    rules.KILL_PODS_AT_SHUTDOWN: "nodeShutdown",
+    rules.EVICT_PODS_TO_FREE_REQUESTS: "preemption",
+    rules.LIST_CONFIG: "manifest",
 }
-"""The function that decided → reason."""
+"""Rule of the decision → reason."""
 _EVICTIONS = ("nodePressure", "localStorage")
 
 
 def _by_kubelet(ended: Record, records: Sequence[Record]) -> DecidedBy:
     """Read from the decision or the status: evicted, over its deadline, preempted by a critical Pod, node shutdown."""
     decided = _last(records, kinds.DELETION_DECIDED, ended)
-    if decided is not None and decided.rule.rpartition(":")[2] in _KUBELET_DECISIONS:
-        name = _KUBELET_DECISIONS[decided.rule.rpartition(":")[2]]
+    if decided is not None and decided.rule in _KUBELET_DECISIONS:
+        name = _KUBELET_DECISIONS[decided.rule]
         why = recalled(str(decided.facts_as(kinds.DELETION_DECIDED).get("why") or "").rstrip(". "))
         if name in _EVICTIONS:
             why = tell("the kubelet evicted it: $why", why=why)
@@ -158,7 +158,7 @@ def _by_controller(decided: Record, causes: Mapping[str, str], by_id: Mapping[st
     facts = decided.facts_as(kinds.DELETION_DECIDED)
     why = recalled(facts.get("why") or "")
     step = str(facts.get("step") or "")
-    reason = _REASONS.get(decided.rule.rpartition(":")[2], "")
+    reason = _REASONS.get(decided.rule, "")
     if len(chain) > 1 and chain[1].kind == kinds.SCALE_DECIDED:
         step = str(chain[1].facts_as(kinds.SCALE_DECIDED).get("step") or step)
     elif len(chain) > 1 and chain[1].kind == kinds.DELETION_DECIDED:
