@@ -17,6 +17,7 @@ Standard library only: the shim uses this.
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import os
 import socket
@@ -227,6 +228,24 @@ class Frames:
                 os.close(fd)
         self._out.clear()
         self.socket.close()
+
+
+def listen(path: str) -> socket.socket:
+    """Return a socket that listens at `path`, for this user only, in place of one that a dead process left there.
+
+    Raises OSError.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    mask = os.umask(0o177)
+    try:
+        sock.bind(path)
+    finally:
+        os.umask(mask)
+    sock.listen(16)
+    sock.setblocking(False)
+    return sock
 
 
 def _is_count(value: Any) -> bool:

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import gc
 import os
-import socket
 
 from lastcall.kube.cri.cpu_shares import KUBEPODS
 from lastcall.kube.cri.sandbox.shim import messages, namespaces
@@ -28,7 +27,7 @@ from lastcall.kube.cri.sandbox.shim.telling import Announcer, facts_of, past_fac
 from lastcall.world import linux
 from lastcall.world.id_maps import why_not_id_mapped
 from lastcall.world.messages import Verbs
-from lastcall.world.wire import Frames
+from lastcall.world.wire import Frames, listen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,16 +66,7 @@ class Server:
         self._hung_up: list[Peer] = []
         self._hellos: list[Call] = []
         self._verbs = Verbs(self._table())
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(socket_path)  # of a shim that died
-        with_mask = os.umask(0o177)
-        try:
-            self._listener.bind(socket_path)
-        finally:
-            os.umask(with_mask)
-        self._listener.listen(16)
-        self._listener.setblocking(False)
+        self._listener = listen(socket_path)
         context.loop.watch(self._listener.fileno(), self._accept)
 
     def _accept(self, events: int) -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import socket
 
 from lastcall.kube.cri.sandbox.shim.loop import Loop
 from lastcall.kube.cri.v1.witness import messages
 from lastcall.kube.cri.v1.witness.container import Container, Context, tell_missed
 from lastcall.world import crash_guard
 from lastcall.world.messages import Verbs, WrongMessage
+from lastcall.world.wire import listen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
+
     from lastcall.world.messages import Message
 
 _READ_SIZE = 1 << 16
@@ -37,16 +38,7 @@ class Server:
                 messages.Forget: self._forget,
             }
         )
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)  # of a witness that died
-        mask = os.umask(0o177)
-        try:
-            self._listener.bind(path)
-        finally:
-            os.umask(mask)
-        self._listener.listen(16)
-        self._listener.setblocking(False)
+        self._listener = listen(path)
         context.loop.watch(self._listener.fileno(), self._accept)
 
     def _accept(self, events: int) -> None:
