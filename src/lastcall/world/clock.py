@@ -8,6 +8,7 @@ time jumps to the next timer as soon as nothing else can run.
 # check: pure names rfc3339 because it writes a time that it is given
 
 import asyncio
+import contextlib
 import math
 import time
 from datetime import UTC, datetime, timedelta
@@ -76,3 +77,13 @@ class RealClock:
         # uvloop timers are whole milliseconds and may fire early: read the clock again and re-arm.
         while (left := deadline - time.monotonic_ns()) > 0:  # noqa: ASYNC110 (re-arms an early timer, polls nothing)
             await asyncio.sleep(left / 1e9)
+
+
+async def wait_for_event(clock: Clock, event: asyncio.Event, seconds: float) -> bool:
+    """Return whether `event` is set within `seconds`; False never comes too early (loop timers may fire early)."""
+    deadline = clock.monotonic_ns() + round(seconds * 1e9)  # a clock cannot count less than a nanosecond
+    while not event.is_set() and (left := deadline - clock.monotonic_ns()) > 0:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left / 1e9):
+                await event.wait()
+    return event.is_set()

@@ -3,7 +3,6 @@
 Source of the stop rules: containerd internal/cri/server/container_stop.go.
 """
 
-import asyncio
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -13,7 +12,7 @@ from lastcall.kube.cri.simulated_objects import Container
 from lastcall.kube.cri.simulated_reports import Reports
 from lastcall.records import rules
 from lastcall.records.kinds import OUTPUT, PROCESS_EXITED, PROCESS_SIGNAL_STATE, SIGNAL_SENT
-from lastcall.world.clock import monotonic
+from lastcall.world.clock import monotonic, wait_for_event
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -123,25 +122,12 @@ class Lives:
 
     async def _pause(self, container: Container, seconds: float) -> bool:
         """Wait; True when the container has ended meanwhile."""
-        try:
-            await self.wait_exit(container, seconds)
-        except TimeoutError:
-            return not container.running
-        return True
+        return await wait_for_event(self._world.clock, container.exited, seconds) or not container.running
 
     async def wait_exit(self, container: Container, seconds: float) -> None:
         """Wait for the container's end; TimeoutError when it has not ended after `seconds`, not earlier."""
-        # Whole nanoseconds: a deadline in float seconds may be missed by less than a clock can count.
-        deadline = self._world.clock.monotonic_ns() + round(seconds * 1e9)
-        while True:
-            left = deadline - self._world.clock.monotonic_ns()
-            try:
-                async with asyncio.timeout(max(0, left) / 1e9):
-                    await container.exited.wait()
-                    return
-            except TimeoutError:
-                if self._world.clock.monotonic_ns() >= deadline:
-                    raise
+        if not await wait_for_event(self._world.clock, container.exited, seconds):
+            raise TimeoutError
 
     def _spawn(self, coroutine: Any, name: str) -> None:
         if self._tasks is None:

@@ -3,15 +3,13 @@
 Source: containerd internal/cri/server/container_stop.go:stopContainer.
 """
 
-import asyncio
 import signal
-from contextlib import suppress
 
 from lastcall.kube.cri.api import ContainerState, RuntimeServiceError
 from lastcall.kube.cri.sandbox.objects import Container
 from lastcall.kube.cri.sandbox.shim import messages
 from lastcall.kube.cri.sandbox.shim_client import ShimClient
-from lastcall.world.clock import Clock
+from lastcall.world.clock import Clock, wait_for_event
 
 
 class Stopping:
@@ -33,7 +31,7 @@ class Stopping:
         if not container.stop_signal_sent:
             container.stop_signal_sent = True
             await self._shim.call(messages.Signal(id=container.id, signal=container.stop_signal, why="StopContainer"))
-        if not await self._wait_ended(container, timeout):
+        if not await wait_for_event(self._clock, container.ended, timeout):
             await self.kill(container, "grace over")
         _demand_known(container)
 
@@ -45,15 +43,6 @@ class Stopping:
             await self._shim.call(messages.Signal(id=container.id, signal=int(signal.SIGKILL), why=why))
             await container.ended.wait()
         _demand_known(container)
-
-    async def _wait_ended(self, container: Container, seconds: float) -> bool:
-        """Whether it ended within `seconds`; never answers no too early (loop timers may fire before their time)."""
-        deadline = self._clock.monotonic_ns() + int(seconds * 1e9)
-        while not container.ended.is_set() and (left := deadline - self._clock.monotonic_ns()) > 0:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left / 1e9):
-                    await container.ended.wait()
-        return container.ended.is_set()
 
 
 def _demand_known(container: Container) -> None:

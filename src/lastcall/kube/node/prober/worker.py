@@ -30,7 +30,7 @@ from lastcall.kube.node.status.features import StatusFeatures
 from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
-from lastcall.world.clock import monotonic
+from lastcall.world.clock import monotonic, wait_for_event
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -127,12 +127,7 @@ class ProbeWorker:
 
     async def _wait(self, seconds: float) -> bool:
         """Sleep; True when a kick ended it early."""
-        if seconds <= 0:
-            return False
-        try:
-            async with asyncio.timeout(seconds):
-                await self._kicked.wait()
-        except TimeoutError:
+        if seconds <= 0 or not await wait_for_event(self.context.world.clock, self._kicked, seconds):
             return False
         self._kicked.clear()
         return True

@@ -10,7 +10,7 @@ from lastcall.kube.node.interfaces import DialError, HTTPResponse
 from lastcall.kube.node.prober.manager import PodProbeManager
 from lastcall.kube.node.prober.probe import ProbeError, expand_static, probe_headers, resolve_port
 from lastcall.kube.node.status.features import status_features
-from lastcall.world.clock import monotonic, now, rfc3339
+from lastcall.world.clock import Clock, monotonic, now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -107,10 +107,15 @@ def probe(**more: Any) -> dict[str, Any]:
     return {"exec": {"command": ["true"]}, "periodSeconds": 10, "timeoutSeconds": 1, **more}
 
 
-def play(body: Callable[[PodProbeManager, Node], Awaitable[None]], version: str = "1.36") -> Node:
+def play(
+    body: Callable[[PodProbeManager, Node], Awaitable[None]],
+    version: str = "1.36",
+    clock: Callable[[Clock], Clock] = lambda clock: clock,
+) -> Node:
     nodes: list[Node] = []
 
     async def main(world: World) -> None:
+        world.clock = clock(world.clock)
         node = Node(world)
         nodes.append(node)
         async with Tasks() as tasks:
@@ -153,6 +158,32 @@ def test_a_started_container_is_probed_at_once_after_the_kick_and_then_every_per
         ("readiness", "success"),
     ]
     assert node.records == [{"probe": "readiness", "result": "success", "output": "outerr", "port": None}]
+
+
+class _EarlyTimers:
+    """A clock by which every timer fires a little early, as those of uvloop do."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def monotonic_ns(self) -> int:
+        return int(self._clock.monotonic_ns() * 0.9999)
+
+    def wall_ns(self) -> int:
+        return self._clock.wall_ns()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+
+
+def test_a_timer_that_fires_early_causes_no_second_probe_in_a_period() -> None:
+    async def body(manager: PodProbeManager, node: Node) -> None:
+        node.exit_codes = [0]
+        node.run_container()
+        manager.add_pod(make_pod(readinessProbe=probe(periodSeconds=2)))
+        await node.world.clock.sleep(9)
+
+    assert play(body, clock=_EarlyTimers).calls == pytest.approx([0, 2, 4, 6, 8])
 
 
 @pytest.mark.rule("node-semantics 13/delay")
