@@ -53,6 +53,14 @@ def number(path: str, key: str = "") -> int | None:
     return int(text) if text.lstrip("-").isdecimal() else None
 
 
+def not_below(directory: str, name: str) -> int:
+    """Return the part of a sum that a group has for itself, and not for those in it, such as `memory.current`."""
+    below = 0
+    with contextlib.suppress(FileNotFoundError), os.scandir(directory) as entries:
+        below = sum(number(f"{each.path}/{name}") or 0 for each in entries if each.is_dir())
+    return max(0, (number(f"{directory}/{name}") or 0) - below)
+
+
 def processes(directory: str) -> list[int]:
     """Return every process of the group and of those below; 0 is one that this PID namespace cannot name."""
     found: list[int] = []

@@ -91,12 +91,25 @@ class CgroupsV1:
         return None
 
     def limit_reached(self, path: str) -> bool | None:
-        # By the peak, because memory.failcnt stays 0 in nested groups (Linux 6.18). With swap accounting memory+swap is
-        # charged first, and has the same limit.
-        limit = self._number("memory", path, "memory.limit_in_bytes")
+        limit, peak = self._number("memory", path, "memory.limit_in_bytes"), self._peak(path)
+        if limit is None or peak is None:
+            return None
+        # A Pod whose containers all have limits has their sum, and is full first by what it is charged for itself, such
+        # as the rest of a container before this one.
+        pod = path.rpartition("/")[0]
+        most, used = self._number("memory", pod, "memory.limit_in_bytes"), self._peak(pod)
+        full = most is not None and used is not None and used >= most - LARGEST_CHARGE
+        residue = files.not_below(self._at("memory", pod), "memory.usage_in_bytes") if full else 0
+        return peak >= limit - residue - LARGEST_CHARGE
+
+    def _peak(self, path: str) -> int | None:
+        """Return the most memory, in bytes, that a group ever had.
+
+        `memory.failcnt` stays 0 in nested groups (Linux 6.18). With swap accounting memory+swap is charged first, and
+        has the same limit.
+        """
         names = ("memory.max_usage_in_bytes", "memory.memsw.max_usage_in_bytes")
-        peaks = [peak for name in names if (peak := self._number("memory", path, name)) is not None]
-        return None if limit is None or not peaks else max(peaks) >= limit - LARGEST_CHARGE
+        return max((peak for name in names if (peak := self._number("memory", path, name)) is not None), default=None)
 
     def shared_memory(self, path: str) -> int | None:
         here = self._at("memory", path)

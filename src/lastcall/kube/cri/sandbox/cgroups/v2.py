@@ -123,15 +123,7 @@ def limit_reached_in(here: str) -> bool | None:
     # Files that were read fill a container as well, so that its peak says nothing where the Pod was never full.
     pod = os.path.dirname(here)
     full = bool(files.number(f"{pod}/memory.events.local", "oom"))
-    return full and peak >= limit - _not_below(pod) - LARGEST_CHARGE
-
-
-def _not_below(directory: str) -> int:
-    """Return the bytes that a group is charged for itself, and not for those in it."""
-    below = 0
-    with contextlib.suppress(FileNotFoundError), os.scandir(directory) as entries:
-        below = sum(files.number(f"{each.path}/memory.current") or 0 for each in entries if each.is_dir())
-    return max(0, (files.number(f"{directory}/memory.current") or 0) - below)
+    return full and peak >= limit - files.not_below(pod, "memory.current") - LARGEST_CHARGE
 
 
 def _make(directory: str) -> bool:

@@ -297,6 +297,22 @@ def test_version_1_says_whose_limit_was_reached(limiting: dict[str, str]) -> Non
     assert groups.limit_reached(f"{POD}/c1") is True, "with swap accounting that one is charged first"
 
 
+def test_version_1_says_that_a_container_was_full_although_its_pod_was_so_first(limiting: dict[str, str]) -> None:
+    """The figures of a container's second run: 60 KiB of the first one's memory still count for the Pod."""
+    groups = v1.CgroupsV1(limiting, NO_OTHERS)
+    groups.create(POD, LIMITED)
+    groups.create_container(f"{POD}/c2", LIMITED)
+    pod, here = Path(limiting["memory"], POD), Path(limiting["memory"], POD, "c2")
+    (here / "memory.max_usage_in_bytes").write_text("67047424\n")
+    assert groups.limit_reached(f"{POD}/c2") is False
+    (pod / "memory.max_usage_in_bytes").write_text(f"{64 << 20}\n")
+    (pod / "memory.usage_in_bytes").write_text("516096\n")
+    (here / "memory.usage_in_bytes").write_text("454656\n")
+    assert groups.limit_reached(f"{POD}/c2") is True
+    (here / "memory.max_usage_in_bytes").write_text(f"{60 << 20}\n")
+    assert groups.limit_reached(f"{POD}/c2") is False, "another container filled the Pod"
+
+
 def test_controllers_that_share_a_tree_are_joined_once(limiting: dict[str, str]) -> None:
     groups = v1.CgroupsV1({**limiting, "cpuacct": limiting["cpu"]}, NO_OTHERS)
     assert len(groups.entrance(POD).files) == 3
