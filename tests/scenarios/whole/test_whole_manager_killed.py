@@ -608,7 +608,9 @@ STORIES: dict[str, Story] = {
         DRAINS,
         may_differ={
             r"HorizontalPodAutoscaler .*status\.(desiredReplicas|lastScaleTime)": "without metrics the next look finds "
-            "the bounds kept and does not know who did it (horizontal.go:setCurrentReplicasInStatus)"
+            "the bounds kept and does not know who did it (horizontal.go:setCurrentReplicasInStatus)",
+            r"HorizontalPodAutoscaler .*status\.conditions\[ScaledToZero\]": "since 1.37 it is written behind the "
+            "scale, and by no look that changes nothing (horizontal.go:reconcileAutoscaler)",
         },
     ),
     "validatingadmissionpolicy-status-controller": Story(policies, DRAINS),
