@@ -558,6 +558,13 @@ EXAMPLES: dict[str, Example] = {
         (
             TINI,
             both(shown("handled"), edit(k.PROCESSES_LEFT, when="exit")),
+            both(
+                shown("handled"),
+                program("/bin/busybox", "sh", "-c", "while true; do sleep 1 & wait; done"),
+                edit(k.PROCESSES_LEFT, when="exit"),
+                unsent("SIGKILL"),
+                edit(k.PROCESS_EXITED, at=0.5, exitCode=0, signal=None),
+            ),
             both(shown("handled"), program("/bin/busybox", "sh", "/job.sh")),
             both(shown("handled"), program("/bin/busybox", "sh", "/job.sh"), add(1.0, "runtime", k.OUTPUT, text="x")),
         ),

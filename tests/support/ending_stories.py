@@ -142,6 +142,15 @@ def shell_that_loops_until_its_trap(tape: Any) -> None:
     exited(tape)
 
 
+def shell_in_a_shared_namespace(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "node server.js; echo bye"), "default", "/bin/dash")
+    for record in tape.records:
+        if record.kind == k.PROCESS_SIGNAL_STATE:
+            record.facts["containerPid"] = 6
+    left(tape, {**NODE, "child": True}, when="exit", at=0.501)
+    exited(tape, 0.5, 143, 15)
+
+
 def shell_whose_file_runs_two_at_once(tape: Any) -> None:
     begin(tape, ("sh", "/entrypoint.sh"), "default", "/bin/dash")
     left(tape, {**NODE, "child": True}, {**SLEEP, "child": True})
@@ -151,6 +160,30 @@ def shell_whose_file_runs_two_at_once(tape: Any) -> None:
 def shell_whose_file_runs_one_that_has_children(tape: Any) -> None:
     begin(tape, ("sh", "/entrypoint.sh"), "default", "/bin/dash")
     left(tape, {**NODE, "child": True}, {**SLEEP, "child": False})
+    killed(tape)
+
+
+def shell_whose_file_runs_one(tape: Any) -> None:
+    begin(tape, ("sh", "/entrypoint.sh"), "default", "/bin/dash")
+    left(tape, {**NODE, "child": True})
+    killed(tape)
+
+
+def shell_whose_last_command_runs_on(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "migrate; node server.js"), "default", "/bin/dash")
+    left(tape, {**NODE, "child": True})
+    killed(tape)
+
+
+def shell_whose_program_ignores_it(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "node server.js; echo bye"), "default", "/bin/dash")
+    left(tape, {**NODE, "child": True, "disposition": "ignored"})
+    killed(tape)
+
+
+def shell_whose_only_command_blocks_it(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "node server.js"), "default", "/bin/dash")
+    left(tape, {**NODE, "child": True, "disposition": "blocked"})
     killed(tape)
 
 
@@ -268,6 +301,21 @@ def sleeps_shortly(tape: Any) -> None:
     killed(tape)
 
 
+def hook_takes_time(tape: Any) -> None:
+    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, exe="/bin/web", argv=["web"])
+    tape.accepted(10)
+    tape.observed(10)
+    tape.killing(10)
+    tape.hook(0.006, 2.0, budget=10)
+    tape.stop(2.01, 8, deducted=2)
+    killed(tape)
+
+
+def hook_takes_time_and_it_sleeps(tape: Any) -> None:
+    hook_takes_time(tape)
+    at_kill(tape, waits({**LOCK, "call": "clock_nanosleep", "limited": True, "own": False, "wakesIn": 14.2}))
+
+
 def works(tape: Any) -> None:
     begin(tape)
     at_kill(tape, waits({**LOCK, "limited": True}, {**LOCK, "call": ""}), cpu=4.0)
@@ -341,6 +389,16 @@ def takes_too_long(tape: Any) -> None:
 def memory_limit(tape: Any) -> None:
     begin(tape)
     exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20, limitReached=True)
+
+
+def no_handler_and_out_of_memory(tape: Any) -> None:
+    begin(tape, disposition="default")
+    exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20, limitReached=True)
+
+
+def no_handler_and_killed_by_another(tape: Any) -> None:
+    begin(tape, disposition="default")
+    exited(tape, 0.2, 137, 9)
 
 
 def whose_limit_is_not_known(tape: Any) -> None:

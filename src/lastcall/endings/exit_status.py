@@ -23,8 +23,8 @@ def exit_status(endings: "Sequence[Ending]") -> int:
     """Return the status that the stories alone ask for.
 
     A container that ends with another exit code than 0 on its stop signal is graceful: that is the application's own
-    business. One that does so before it was asked to stop has crashed. How a container ended not being known is
-    the world's error.
+    business. One that does so before it was asked to stop, or after a signal that had no effect, has crashed. How a
+    container ended not being known is the world's error.
     """
     outcomes = [ending.outcome for ending in endings]
     if "unknown" in outcomes:

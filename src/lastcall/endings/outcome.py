@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from lastcall.endings.story import ContainerEnding, Outcome
 from lastcall.records.said import tell
 
+SOON_SECONDS = 1.0
+"""What ends so soon after its stop signal may well have ended on it, whatever its masks had shown."""
 PROBES = ("livenessProbe", "startupProbe")
 
 
@@ -65,6 +67,18 @@ def restarted(runs: Runs) -> bool:
     return any(c.exit.ended_by in PROBES for c in [*runs.earlier, *runs.ended_before])
 
 
+def failed_unheard(runs: Runs) -> bool:
+    """A container failed after its stop signal, which had no effect: the kernel had dropped it."""
+    return any(
+        c.kind == "container"
+        and c.process.disposition in ("default", "ignored")
+        and bool(c.exit.code)
+        and c.exit.signal is None
+        and c.drain_seconds >= SOON_SECONDS
+        for c in runs.last
+    )
+
+
 def unseen_exit(runs: Runs) -> bool:
     """A container started, and its exit was not seen."""
     return any(c.started and c.exit.code is None for c in runs.last)
@@ -93,6 +107,7 @@ RULES = (
         tell("was restarted by a probe"),
     ),
     Rule(unseen_exit, "unknown", _UNKNOWN),
+    Rule(failed_unheard, "crashed", tell("crashed while it was ending")),
     Rule(hook_failed, "hookFailed", tell("ended, but its preStop hook failed")),
     Rule(otherwise, "graceful", tell("ended gracefully")),
 )
@@ -104,7 +119,8 @@ def decide_outcome(runs: Runs) -> Outcome:
     return next(rule.outcome for rule in RULES if rule.holds(runs))
 
 
-def sentence_of(outcome: Outcome, *, deleted: bool) -> str:
-    """Return the sentence of an outcome, as it goes on from the Pod's name."""
-    rule = next(rule for rule in RULES if rule.outcome == outcome)
+def sentence_of(outcome: Outcome, runs: Runs, *, deleted: bool) -> str:
+    """Return the sentence of an outcome, as it goes on from the Pod's name: that of its rule that holds."""
+    those = [rule for rule in RULES if rule.outcome == outcome]
+    rule = next((rule for rule in those if rule.holds(runs)), those[0])
     return rule.sentence if deleted or not rule.undeleted else rule.undeleted

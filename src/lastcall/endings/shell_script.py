@@ -18,6 +18,9 @@ Shape = Literal["", "plain", "list", "pipeline", "jobs", "loop"]
 """plain: one command. list: several, one after the other. jobs: something runs in the background. "": a script in a
 file, or one that only a shell can read."""
 
+Place = Literal["", "before", "last"]
+"""Where a script runs a program: before another command, or as its last one."""
+
 _SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh", "mksh", "busybox")
 _FLAG = re.compile(r"-[a-z]*c\Z")
 _PLAIN = re.compile(r"[\w@%+=:,./ -]+\Z", re.ASCII)
@@ -58,8 +61,8 @@ def shape_of(script: str) -> Shape:
     return "pipeline" if "|" in last else "list"
 
 
-def is_before_last(script: str, program: str) -> bool:
-    """Return True if a list of commands runs the program, and another one after it."""
+def place_of(script: str, program: str) -> Place:
+    """Return whether a list of commands runs the program last, or before another one; "" where that is not known."""
     commands: list[list[str]] = [[]]
     for word in _words(script):
         if _is_joint(word):
@@ -67,7 +70,9 @@ def is_before_last(script: str, program: str) -> bool:
         else:
             commands[-1].append(word)
     programs = [posixpath.basename(each[0]) for each in commands if each]
-    return program in programs[:-1] and programs[-1] != program
+    if program not in programs:
+        return ""
+    return "last" if programs[-1] == program else "before"
 
 
 def _words(script: str) -> list[str]:

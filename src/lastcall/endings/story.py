@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 Outcome = Literal["graceful", "killed", "crashed", "restarted", "hookFailed", "unknown"]
 """
-crashed: a container ended by itself with a failure before anything was to end. restarted: a probe failed, and the node
-ended a container for it. Both report the time before the DELETE, and what came after it is no worse than hookFailed.
+crashed: a container ended by itself with a failure before anything was to end, or after a stop signal that had no
+effect. restarted: a probe failed, and the node ended a container for it. Both report the time before the DELETE, and
+what came after it is no worse than hookFailed, or was such a crash.
 graceful: every container ended by itself or on its stop signal. killed: one was ended by SIGKILL. hookFailed: nothing
 was killed, but a preStop hook failed or outlived its time. unknown: how a container ended was not seen.
 """
@@ -171,6 +172,8 @@ class Process:
         default="", metadata=key(null=True, schema={"enum": ["handled", "ignored", "blocked", "default", None]})
     )
     caught: tuple[str, ...] = field(default=(), metadata=HIDDEN)
+    container_pid: int = field(default=1, metadata=HIDDEN)
+    """Its number in its PID namespace: not 1 where that is shared (shareProcessNamespace, hostPID)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@
 from collections.abc import Sequence
 
 from lastcall.endings.facts.never_started import why_never_started
-from lastcall.endings.outcome import PROBES, sentence_of
+from lastcall.endings.outcome import PROBES, Runs, sentence_of
 from lastcall.endings.story import OVERRUN_SECONDS, ContainerEnding, Ending
 from lastcall.records import kinds
 from lastcall.records.said import joined, tell
@@ -55,7 +55,8 @@ def outcome_words(ending: Ending) -> str:
         if deleted:
             return tell("had been ended by a probe before its end began")
         return tell("was ended by a probe")
-    return sentence_of(ending.outcome, deleted=deleted)
+    runs = Runs(ending.containers, ending.earlier, ends=bool(ending.zero_kind))
+    return sentence_of(ending.outcome, runs, deleted=deleted)
 
 
 def _ended_by_probes(ending: Ending) -> list[ContainerEnding]:

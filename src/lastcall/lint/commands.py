@@ -178,6 +178,16 @@ def never_ends(argv: Sequence[str]) -> bool:
     return bool(_ENDLESS.search(text + "\n")) and "break" not in text and "exit" not in text
 
 
+_IGNORES_TERM = re.compile(r"""\btrap\s+(?:--\s+)?(?:''|"")\s+(?:[\w]+\s+)*?(?:SIGTERM|TERM|15)\b""")
+_RESETS = re.compile(r"\btrap\s+(?:--\s+)?(?:-\s|['\"][^'\"])")
+
+
+def ignores_term(script: str) -> bool:
+    """Whether a script ignores SIGTERM, and with it all that it starts, and does not take that back (POSIX.1, trap)."""
+    found = _IGNORES_TERM.search(script)
+    return found is not None and not _RESETS.search(script, found.end())
+
+
 def stops_a_server(argv: Sequence[str]) -> bool:
     """Whether it asks a server to end, before any pause: `nginx -s quit`, `kill 1`."""
     script = shell_script(argv)

@@ -72,6 +72,8 @@ class Account:
     never_answered: tuple[NeverAnswered, ...] = ()
     held_up: int = 0
     """How many of the requests that count, or are control, were sent so late that the client was too busy to be one."""
+    when_nobody_left: int = 0
+    """How many of the others were sent when no Pod was left for them: they do not count."""
     not_followed: bool = False
     """Seen from outside of the cluster: which Pod a good answer came from, and all that was printed, is not known."""
 
@@ -151,6 +153,7 @@ def account(
         balance=balance(control, lives, addresses, disrupted),
         balance_after=balance_after(counted, lives, addresses),
         held_up=sum(each.sent - each.planned >= HELD_UP_SECONDS for each in (*counted, *control)),
+        when_nobody_left=len(outcomes) - len(asked),
         never_answered=never_answered([*control, *counted], control, lost),
     )
 

@@ -102,7 +102,9 @@ def test_an_error_is_status_3_and_told_with_its_place_fix_and_certainty():
     assert "web.yaml:16:23: error hookOutlivesGrace: The preStop hook of app takes 20 s" in result.stdout
     assert "fix: terminationGracePeriodSeconds: 35" in result.stdout
     assert "certain from the manifests" in result.stdout
-    assert "depends on the application: try `lastcall rollout`" in result.stdout
+    assert (
+        "depends on the application: try `lastcall run` for how it ends, `lastcall rollout` for lost" in result.stdout
+    )
     assert result.stdout.endswith("3 errors, 1 warning in 3 objects of 1 file\n")
 
 

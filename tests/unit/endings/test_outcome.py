@@ -37,6 +37,15 @@ def restarted(tape: Any) -> None:
     hook_failed(tape)
 
 
+def failed_unheard(tape: Any) -> None:
+    tape.started()
+    tape.accepted(5)
+    tape.hook(0.01, 1.0, "failed", exitCode=1)
+    tape.stop(1.1, 4, disposition="default")
+    tape.exit(3.0, 1)
+    tape.over(3.1, "Failed")
+
+
 def unseen_exit(tape: Any) -> None:
     tape.started()
 
@@ -67,7 +76,7 @@ def begin(tape: Any) -> None:
     tape.stop(0.01, 5)
 
 
-STORIES = (killed, unseen_end, crashed, restarted, unseen_exit, hook_failed, graceful)
+STORIES = (killed, unseen_end, crashed, restarted, unseen_exit, failed_unheard, hook_failed, graceful)
 """In the order of the rules. Many would be taken by later rules, too."""
 
 
@@ -84,15 +93,40 @@ def test_every_rule_has_a_story_and_every_outcome_a_rule() -> None:
     assert {rule.outcome for rule in RULES} == set(get_args(Outcome))
 
 
-@pytest.mark.parametrize("row", [0, 1, 2, 3, 5, 6], ids=lambda row: RULES[row].holds.__name__)
+@pytest.mark.parametrize("row", [0, 1, 2, 3, 5, 6, 7], ids=lambda row: RULES[row].holds.__name__)
 def test_the_words_of_an_ended_pod_are_the_sentence_of_its_rule(new_tape: Any, row: int) -> None:
     assert outcome_words(story(new_tape(), STORIES[row])) == RULES[row].sentence
 
 
-def test_rules_of_one_outcome_have_the_same_sentences() -> None:
-    for rule in RULES:
-        assert sentence_of(rule.outcome, deleted=True) == rule.sentence
-        assert sentence_of(rule.outcome, deleted=False) == (rule.undeleted or rule.sentence)
+@pytest.mark.parametrize("row", range(len(RULES)), ids=[rule.holds.__name__ for rule in RULES])
+def test_the_sentence_of_an_outcome_is_that_of_the_rule_that_holds(new_tape: Any, row: int) -> None:
+    ending, rule = story(new_tape(), STORIES[row]), RULES[row]
+    runs = Runs(ending.containers, ending.earlier, ends=bool(ending.zero_kind))
+    assert sentence_of(rule.outcome, runs, deleted=True) == rule.sentence
+    assert sentence_of(rule.outcome, runs, deleted=False) == (rule.undeleted or rule.sentence)
+
+
+@pytest.mark.parametrize(
+    ("disposition", "ended_at", "code", "outcome"),
+    [
+        ("default", 2.0, 1, "crashed"),
+        ("ignored", 2.0, 1, "crashed"),
+        ("default", 0.5, 1, "graceful"),
+        ("default", 2.0, 0, "graceful"),
+        ("handled", 2.0, 1, "graceful"),
+        ("blocked", 2.0, 1, "graceful"),
+    ],
+)
+def test_a_failure_after_a_signal_that_had_no_effect_is_a_crash(
+    new_tape: Any, disposition: str, ended_at: float, code: int, outcome: str
+) -> None:
+    tape = new_tape()
+    tape.started()
+    tape.accepted(5)
+    tape.stop(0.01, 5, disposition=disposition)
+    tape.exit(ended_at, code)
+    tape.over(ended_at + 0.1)
+    assert tape.ending().outcome == outcome
 
 
 def story(tape: Any, write: Any) -> Ending:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.endings.shell_script import is_before_last, script_of, shape_of, without_pipeline
+from lastcall.endings.shell_script import place_of, script_of, shape_of, without_pipeline
 
 
 @pytest.mark.parametrize(
@@ -62,16 +62,17 @@ def test_what_is_no_simple_pipeline_is_not_rewritten(script: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "before"),
+    ("script", "place"),
     [
-        ("python3 app.py; echo it has left", True),
-        ("migrate && /usr/bin/python3 app.py && cleanup", True),
-        ("migrate && python3 app.py", False),
-        ("python3 migrate.py; python3 app.py", False),
-        ("python3 app.py", False),
-        ("./start.sh", False),
-        ("echo 'unfinished", False),
+        ("python3 app.py; echo it has left", "before"),
+        ("migrate && /usr/bin/python3 app.py && cleanup", "before"),
+        ("migrate && python3 app.py", "last"),
+        ("python3 migrate.py; python3 app.py", "last"),
+        ("python3 app.py", "last"),
+        ("./start.sh", ""),
+        ("echo 'unfinished", ""),
+        ("", ""),
     ],
 )
-def test_a_program_before_the_last_command_cannot_take_the_shells_place(script: str, before: bool) -> None:
-    assert is_before_last(script, "python3") is before
+def test_only_the_program_of_the_last_command_can_take_the_shells_place(script: str, place: str) -> None:
+    assert place_of(script, "python3") == place

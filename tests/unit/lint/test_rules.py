@@ -204,6 +204,8 @@ CASES = (
     Case("wrapperKeepsSignal", (in_container(WEB, "command", ["npm", "run", "start"]),), ("command",)),
     Case("stopSignalReloads", (in_container(WEB, "command", ["uwsgi", "--http", ":8080"]),), ("command",), True),
     Case("stopSignalReloads", (in_container(in_container(WEB, "command", ["uwsgi"]), "args", ["--http", ":8080"]),), ("args",), True),
+    Case("stopSignalIgnored", (shell("trap '' TERM; exec server"),), ("command",)),
+    Case("stopSignalIgnored", (changed(CRLF, "data", {"stop.sh": '#!/bin/sh\ntrap "" INT SIGTERM\nexec server\n'}), scripted(["sh", "/hooks/stop.sh"], "command")), ("command",)),
     Case("drainLongerThanGrace", (in_container(WEB, "command", ["gunicorn", "--graceful-timeout", "60", "app:app"]),), ("command",), True),
     Case("drainLongerThanGrace", (in_container(WEB, "env", [{"name": "SPRING_LIFECYCLE_TIMEOUT_PER_SHUTDOWN_PHASE", "value": "45s"}]),), ("env", 0), True),
     Case("finalizerOnPods", (obj("Pod", "p", spec={"containers": [worker()]}, metadata={"name": "p", "finalizers": ["example.com/hold"]}),), ("metadata", "finalizers")),
@@ -347,6 +349,19 @@ def test_a_patch_removes_its_finding_and_brings_no_worse_one(case: Case):
 )
 def test_exec_is_advised_only_where_it_gives_the_program_the_shells_place(script: str, words: str):
     assert words in only("shellKeepsSignal", shell(script)).fix
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "trap '' HUP; exec server",
+        "trap '' TERM; setup; trap - TERM; exec server",
+        "trap 'exit 0' TERM; server & wait",
+        "trap '' TERM; setup; trap 'kill $pid' TERM; server & pid=$!; wait",
+    ],
+)
+def test_a_shell_that_ignores_another_signal_or_only_for_a_while_is_no_finding(script: str):
+    assert "stopSignalIgnored" not in [each.rule for each in findings(shell(script))]
 
 
 def test_a_script_in_a_file_that_ends_with_a_pipeline_is_told_so():

@@ -107,7 +107,9 @@ def test_where_all_pods_end_for_good_what_comes_when_none_is_left_does_not_count
     assert (found.total, found.unmeasured, len(found.lost)) == (3, (), 2)
     # Of Pods that all end none is there to take over, so it is the lag that is to blame.
     assert [each.cause for each in found.lost] == ["late endpoint", "cut off"]
-    assert account(outcomes, [ending, other], [], 10.0).total == 5
+    assert found.when_nobody_left == 2
+    everything = account(outcomes, [ending, other], [], 10.0)
+    assert (everything.total, everything.when_nobody_left) == (5, 0)
 
 
 def test_what_is_sent_to_the_only_pod_after_its_stop_signal_is_for_want_of_another_one_too() -> None:

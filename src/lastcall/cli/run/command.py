@@ -78,7 +78,7 @@ def run(
     application that goes on, other Pods get them.
 
     Exit status: 0 all Pods ended gracefully; 3 a container was SIGKILLed, a preStop hook failed, a container crashed or
-    was restarted by a probe before the DELETE, or requests were lost; 4 requests were lost, or not answered, before
+    was restarted by a probe, or requests were lost; 4 requests were lost, or not answered, before
     anything ended; 2 bad input; 1 anything else.
     """
     check_places(THERE if asked.context else OWN, PLACES, (URL,))

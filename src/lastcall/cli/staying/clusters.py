@@ -18,6 +18,7 @@ from lastcall.kube.cluster import (
     NotRunning,
     PortTaken,
     check_name,
+    name_in_kubeconfig,
     names,
 )
 
@@ -51,11 +52,14 @@ def checked_name(context: click.Context, parameter: click.Parameter, value: str 
 
 
 def _or_the_only_one(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
-    """A click callback: where no name is given, that of the only cluster there is; else that of `lastcall up`."""
+    """A click callback: where no name is given, that of the cluster that kubectl uses, of the only one there is, or
+    that of `lastcall up`."""
     given = checked_name(context, parameter, value)
     there: list[str] = []
     with suppress(DirectoryError):  # the command itself meets it, too
         there = names() if given is None else []
+    if (of_kubectl := name_in_kubeconfig()) in there:
+        return of_kubectl
     return given or (there[0] if len(there) == 1 else DEFAULT_NAME)
 
 
@@ -69,7 +73,7 @@ def cluster_option(command: F) -> F:
         default=None,
         callback=_or_the_only_one,
         shell_complete=lambda context, parameter, text: [each for each in names() if each.startswith(text)],
-        help=f"Cluster name.  [default: the only one that runs; of several {DEFAULT_NAME}]",
+        help=f"Cluster name.  [default: that of $KUBECONFIG, or the only one that runs; of several {DEFAULT_NAME}]",
     )(command)
 
 

@@ -116,10 +116,13 @@ CONTAINERS: Mapping[str, Cause] = {
         remedy="Install a handler for the stop signal, name the signal that the program handles, or run an init (tini, "
         "shareProcessNamespace: true) as PID 1.",
         texts={
-            "": "PID 1 of $container$program $disposition.",
-            "untilKill": "PID 1 of $container$program $disposition; it took the full time until SIGKILL, $seconds.",
-            "untilExit": "PID 1 of $container$program $disposition; it ended by itself $seconds later.",
-            "starting": "PID 1 of $container$program had no handler for $signal yet, $age after its start, so the "
+            "": "$main of $container$program $disposition.",
+            "untilKill": "$main of $container$program $disposition; it took the full time until SIGKILL, $seconds.",
+            "untilMemory": "$main of $container$program $disposition; memory ran out $seconds later, and that ended "
+            "it.",
+            "untilOther": "$main of $container$program $disposition; SIGKILL ended it $seconds later.",
+            "untilExit": "$main of $container$program $disposition; it ended by itself $seconds later, $exit.",
+            "starting": "$main of $container$program had no handler for $signal yet, $age after its start, so the "
             "signal had no effect; it ended by itself $seconds later.",
             "default": "has no handler for $signal: the kernel drops a signal with its default action when PID 1 of a "
             "PID namespace gets it, so it did nothing",
@@ -136,6 +139,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "default": "shareProcessNamespace: true (it is not PID 1 then, and the signal ends it), an init such as "
             "tini as PID 1, or a handler for $signal.",
         },
+        lint=("stopSignalIgnored",),
     ),
     "shellKeepsSignal": Cause(
         title="PID 1 is a shell, and a shell does not pass the stop signal on to the program that it started.",
@@ -143,10 +147,10 @@ CONTAINERS: Mapping[str, Cause] = {
         "shell that waits for a pipeline or for jobs in the background stays: run the program without them, or let the "
         "shell pass the signal on (`trap`).",
         texts={
-            "": "PID 1 of $container is a shell$by_name, and a shell does not pass $signal on: $names $until$untold.",
-            "left": "PID 1 of $container is a shell$by_name that has a trap for $signal, and it ended while $names "
+            "": "$main of $container is a shell$by_name, and a shell does not pass $signal on: $names $until$untold.",
+            "left": "$main of $container is a shell$by_name that has a trap for $signal, and it ended while $names "
             "still ran: $names $until. What they had begun was lost.",
-            "trap": "PID 1 of $container is a shell$by_name that has a trap for $signal: $names $until$untold.",
+            "trap": "$main of $container is a shell$by_name that has a trap for $signal: $names $until$untold.",
         },
         fixes={
             "trapOther": 'Let the trap send $signal to $name, which has no handler and ends on it: `kill "$$pid"`. '
@@ -156,7 +160,14 @@ CONTAINERS: Mapping[str, Cause] = {
             "command": "command: $command",
             "left": 'Let the trap pass the signal on and wait for the end of the program: `trap \'kill "$$pid"; wait '
             "\"$$pid\"' TERM`; or begin the script's last command with `exec`.",
-            "": "Begin the script's last command with `exec`, so that the program takes the shell's place as PID 1.",
+            "last": "Begin the script's last command with `exec`, so that the program takes the shell's place as PID "
+            "1.",
+            "": "If the program is the last command of the script, begin that with `exec`, so that it takes the "
+            "shell's place as PID 1. If it runs in the background, or commands come after it, let the shell pass the "
+            "signal on and wait (`PROGRAM & pid=$$!; trap 'kill $$pid' TERM; wait $$pid; wait $$pid`).",
+            "ignored": "$name ignores $signal, so this alone does not help: let it install a handler that finishes "
+            "what is in flight and exits, too.",
+            "blocked": "$name blocks $signal, so this alone does not help: let it unblock the signal, too.",
             "noHandler": "$name has no handler for $signal, and `exec` alone would make it a PID 1 that does not react "
             "either: give it a handler and begin it with `exec`. Or shareProcessNamespace: true: the signal then ends "
             "the shell, and the container with it.",
@@ -185,11 +196,11 @@ CONTAINERS: Mapping[str, Cause] = {
         title="The stop signal goes to PID 1 alone, and its children are killed with it.",
         remedy="Let PID 1 pass the signal on to its children and wait for them, as `tini -g` does.",
         texts={
-            "": "$signal goes to PID 1 of $container$by_name alone: $names $until$untold. What they had begun was "
+            "": "$signal goes to $main of $container$by_name alone: $names $until$untold. What they had begun was "
             "lost.",
-            "child": "PID 1 of $container$by_name passes $signal on to its child alone: $names $until, and never got "
+            "child": "$main of $container$by_name passes $signal on to its child alone: $names $until, and never got "
             "it (inferred). What they had begun was lost.",
-            "group": "PID 1 of $container$by_name passes $signal on to the process group of its child alone: $names "
+            "group": "$main of $container$by_name passes $signal on to the process group of its child alone: $names "
             "$until, and never got it (inferred). What they had begun was lost.",
         },
         fixes={
@@ -202,7 +213,7 @@ CONTAINERS: Mapping[str, Cause] = {
         title="A process was killed from inside its container, before the grace period was over.",
         remedy="Raise the timeout of the program that ends its workers; the grace period is not the limit.",
         texts={
-            "": "SIGKILL ended $names $after after $signal, while PID 1 of $container$by_name lived. The "
+            "": "SIGKILL ended $names $after after $signal, while $main of $container$by_name lived. The "
             "kubelet did not send it: a process in the container did, as process managers do when their own timeout is "
             "over (inferred). What it had begun was lost.",
         },
@@ -215,9 +226,9 @@ CONTAINERS: Mapping[str, Cause] = {
         title="The init passes the stop signal on, and the program that it started does nothing on it.",
         remedy="Install a handler for the stop signal in the program: an init only passes a signal on.",
         texts={
-            "": "PID 1 of $container$by_name passes $signal on, but $names $how; it took the full time until SIGKILL, "
+            "": "$main of $container$by_name passes $signal on, but $names $how; it took the full time until SIGKILL, "
             "$seconds.",
-            "waits": "PID 1 of $container$by_name handles $signal and waited for $names, which $how: passing the "
+            "waits": "$main of $container$by_name handles $signal and waited for $names, which $how: passing the "
             "signal on does not help. It took the full time until SIGKILL, $seconds.",
             "ignored": "ignores $signal (SigIgn in /proc)",
             "blocked": "blocks $signal (SigBlk in /proc)",
@@ -234,7 +245,7 @@ CONTAINERS: Mapping[str, Cause] = {
         texts={
             "": "$container took $seconds to react to $signal: its PID 1 is a shell, and a shell runs its trap only "
             "when the command it waits for has ended.",
-            "waits": "PID 1 of $container is a shell$by_name that has a trap for $signal, and the trap had not run "
+            "waits": "$main of $container is a shell$by_name that has a trap for $signal, and the trap had not run "
             "when SIGKILL came: a shell runs it only when the command that it waits for has ended, and $names still "
             "ran, which it had begun before $signal (inferred).",
         },
@@ -249,13 +260,19 @@ CONTAINERS: Mapping[str, Cause] = {
         texts={
             "timeOver": "$container was sent SIGKILL$when: its time was over.",
             "stillRan": "$container was sent SIGKILL$when, because it still ran $timeout s after $signal.",
-            "hookTookTime": "$container was sent SIGKILL$when, because it still ran $timeout s after $signal: the "
-            "preStop hook had taken $hook of the grace period before.",
+            "hookTookTime": "$container was sent SIGKILL$when, because it still ran $timeout s after $signal (the "
+            "preStop hook had taken $hook of the grace period before).",
             "other": "$container was sent SIGKILL$when ($why).",
         },
         fixes={
-            "": "Set terminationGracePeriodSeconds above $grace, or end faster.",
-            "hookTookTime": "Shorten the preStop hook, or set terminationGracePeriodSeconds above $grace.",
+            "": "Set terminationGracePeriodSeconds above $grace, or end faster. That it needs more than $seconds after "
+            "$signal is all that was seen: `lastcall run --grace $wanted` shows how much.",
+            "hookTookTime": "Set terminationGracePeriodSeconds above $grace, or shorten the preStop hook. That the "
+            "program needs more than $seconds after $signal is all that was seen: `lastcall run --grace $wanted` shows "
+            "how much.",
+            "wentOn": "After $signal it began $names, and did not end. If that is its drain, set "
+            "terminationGracePeriodSeconds above $grace. If not, let what handles $signal exit (in a shell: `exit` in "
+            "the trap).",
             "hookFailed": "Correct the preStop hook first, which failed: the program may wait for what it was to do.",
             "connections": "If it still finished requests, set terminationGracePeriodSeconds above $grace. If it "
             "waited for connections that stay open, no time is enough: close them on $signal.",
@@ -309,7 +326,7 @@ CONTAINERS: Mapping[str, Cause] = {
         title="The program takes the stop signal for a reload: it starts new processes and does not end.",
         remedy="Tell it to end on SIGTERM (uWSGI: die-on-term), or name the signal that ends it as STOPSIGNAL.",
         texts={
-            "": "PID 1 of $container$by_name takes $signal for a reload: after it, $names started anew, and it still "
+            "": "$main of $container$by_name takes $signal for a reload: after it, $names started anew, and it still "
             "listened when it was killed.",
         },
         fixes={
@@ -459,7 +476,7 @@ CONTAINERS: Mapping[str, Cause] = {
         title="PID 1 does not reap children that ended (zombies).",
         remedy="shareProcessNamespace: true, or an init such as tini as PID 1.",
         texts={
-            "": "PID 1 of $container$by_name has not reaped $count (zombies): each keeps a process number.",
+            "": "$main of $container$by_name has not reaped $count (zombies): each keeps a process number.",
         },
         fixes={
             "": "shareProcessNamespace: true (the Pod's first process then reaps them), or an init such as tini as "
@@ -505,8 +522,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "$container ended with $how on $signal: the Pod counts as Failed, although nothing was killed.",
             "reported": "$container ended with $how on $signal, so the Pod counts as Failed. Before that it printed: "
             "$line",
-            "bySignal": "$container ended with $how, as a program without a handler of its own does: nothing was "
-            "killed, and this is not a crash.",
+            "bySignal": "$container ended with $how, as a program without a handler of its own does: it needed no "
+            "SIGKILL, and this is not a crash.",
             "either": "$container ended with exit code $code on $signal: the signal ended it, or it handled the "
             "signal and exited with this code. Nothing was killed, and this is not a crash.",
             "job": "$container ended with $how on $signal: its work counts as not done, so a Job that goes on does it "

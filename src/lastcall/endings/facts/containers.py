@@ -144,6 +144,7 @@ def _process(
         argv=argv,
         disposition=_disposition(signalled, kill),
         caught=tuple(str(name) for name in signalled.get("caught") or ()),
+        container_pid=_whole(signalled.get("containerPid")) or 1,
     )
 
 

@@ -42,6 +42,11 @@ def forwards(c: ContainerEnding) -> Forwards:
     return "group" if found == "child" and "-g" in c.process.argv[1:2] else found
 
 
+def number_of(c: ContainerEnding) -> str:
+    """`PID 1`: the number of the container's first process in its PID namespace, another one where that is shared."""
+    return f"PID {c.process.container_pid}"
+
+
 def by_name(c: ContainerEnding) -> str:
     """` (nginx)`, to follow `PID 1 of web`; "" when it is not known."""
     name = c.process.command or posixpath.basename(c.process.argv[0] if c.process.argv else c.process.exe)

@@ -12,6 +12,7 @@ from lastcall.endings.findings.observed import (
     BEFORE_SIGNAL,
     DROPPED_OR_IGNORED,
     ENDED,
+    ENDED_WELL,
     FAILED_CODE,
     NEVER_STARTED,
     NOT_KILLED,
@@ -143,7 +144,6 @@ def _code(s: RunSubject) -> Finding:
     return Finding("exitCodeNotZero", "warning", text, c.name, advice, change=Change(program="exitZero"))
 
 
-_ZERO = of_run("its exit code", once_ended(lambda c: c.exit.code == 0), kinds.PROCESS_EXITED)
 _OF_JOB: Fact[RunSubject] = Fact(
     "who owns its Pod",
     lambda s: s.ending.decided_by is not None and s.ending.decided_by.owner_kind == "Job",
@@ -177,7 +177,7 @@ ROWS = (
 CODE_ROWS = (
     Row(
         "jobCountsAsDone",
-        (SIGNALLED, NOT_KILLED, _ZERO, _OWN_CONTAINER, _OF_JOB),
+        (SIGNALLED, NOT_KILLED, ENDED_WELL, _OWN_CONTAINER, _OF_JOB),
         _counts_as_done,
         refuted_by=(BEFORE_DELETE, _WORK_WAS_DONE, _DROPPED_SIGNAL),
     ),

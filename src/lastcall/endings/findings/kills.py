@@ -6,16 +6,18 @@ from dataclasses import replace
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.pid1 import is_shell
-from lastcall.endings.findings.changes import NOTHING, Remedy, container_change, in_pod
+from lastcall.endings.findings.changes import NOTHING, Remedy, container_change, in_pod, in_program
 from lastcall.endings.findings.observed import (
     BY_PROBE,
     ENDED,
     GRACE_OVER,
     KILLED,
     LOCKED,
+    NEW_PROCESSES,
     NOT_KILLED,
     OOM_COUNTED,
     OUT_OF_MEMORY,
+    STILL_LISTENED,
     of_run,
     once_ended,
     open_connections,
@@ -24,10 +26,11 @@ from lastcall.endings.findings.restarts import times_and_when
 from lastcall.endings.findings.sockets import waiting_for_a_stuck_program
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Row
-from lastcall.endings.findings.waiting_inside import kind_of_wait, remedy_of_wait
-from lastcall.endings.findings.words import at, exit_code
+from lastcall.endings.findings.waiting_inside import Wait, kind_of_wait, remedy_of_wait
+from lastcall.endings.findings.words import at, exit_code, listed
 from lastcall.endings.findings.words import connections as _connections
 from lastcall.endings.findings.words import seconds as _s
+from lastcall.endings.node_facts import ProcessesLeft
 from lastcall.endings.story import Change, ContainerEnding, Finding
 from lastcall.records import kinds
 from lastcall.records.said import tell
@@ -75,12 +78,14 @@ def _time_remedy(s: RunSubject) -> Remedy:
     """Return what to do about a PID 1 that handles its stop signal and still ran when its time was over."""
     c, ending = s.run, s.ending
     left = c.seen.processes_left
-    if c.process.disposition != "handled" or (left is not None and left.alive and is_shell(c)):
+    if c.process.disposition != "handled":
+        return NOTHING
+    if left is not None and NEW_PROCESSES.holds(s):
+        return _went_on(c, left, ending.grace_seconds, reloads=bool(STILL_LISTENED.holds(s)))
+    if left is not None and left.alive and is_shell(c):
         return NOTHING
     if left is not None and any(each.deaf and not each.after_signal for each in left.processes):
         return NOTHING  # childIgnoresSignal says it
-    if left is not None and left.processes and all(each.after_signal for each in left.processes):
-        return NOTHING  # reloadsOnSignal says it: no time is long enough
     if c.stop.floor:
         return NOTHING  # hookOutlived says it
     if LOCKED.holds(s):
@@ -94,11 +99,20 @@ def _time_remedy(s: RunSubject) -> Remedy:
     variant = "hookTookTime" if c.hook and c.stop.deducted else ""
     if open_connections(c) and not _listened_to_the_end(c):
         variant = "connections"
-    wanted = max(DEFAULT_GRACE_SECONDS, 2 * ending.grace_seconds)
-    if not variant and (wait := kind_of_wait(c)) is not None:
+    wait = kind_of_wait(c)
+    if wait is not None and (not variant or (variant == "hookTookTime" and wait is Wait.SLEEPS)):
         return remedy_of_wait(c, wait)
-    facts = {"grace": ending.grace_seconds, **({"signal": c.stop.signal} if variant == "connections" else {})}
+    wanted = max(DEFAULT_GRACE_SECONDS, 2 * ending.grace_seconds)
+    facts = {"grace": ending.grace_seconds, "signal": c.stop.signal, "seconds": _s(c.drain_seconds), "wanted": wanted}
     return in_pod(fix("killed", variant, **facts), terminationGracePeriodSeconds=wanted)
+
+
+def _went_on(c: ContainerEnding, left: ProcessesLeft, grace: int | None, *, reloads: bool) -> Remedy:
+    """Return what to do about a PID 1 that only began other processes on its stop signal."""
+    if reloads or grace is None:
+        return NOTHING  # reloadsOnSignal says it: no time is long enough
+    names = listed([f"{each.name} (pid {each.container_pid})" for each in left.processes[:4]])
+    return in_program(fix("killed", "wentOn", names=names, signal=c.stop.signal, grace=grace), "endOnStopSignal")
 
 
 def _listened_to_the_end(c: ContainerEnding) -> bool:

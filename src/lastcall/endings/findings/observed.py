@@ -80,6 +80,7 @@ NOT_KILLED = of_run(_HOW, once_ended(lambda c: not c.exit.sigkilled), kinds.PROC
 GRACE_OVER = of_run("who sent the signal", once_ended(lambda c: c.exit.killed_by_grace), kinds.SIGNAL_SENT)
 SIGNALLED = of_run(_SENT, _signalled, kinds.SIGNAL_SENT)
 FAILED_CODE = of_run("its exit code", once_ended(lambda c: bool(c.exit.code)), kinds.PROCESS_EXITED)
+ENDED_WELL = of_run("its exit code", once_ended(lambda c: c.exit.code == 0), kinds.PROCESS_EXITED)
 BEFORE_DELETE = of_run("when it ended", lambda c: c.exit.before_delete, kinds.PROCESS_EXITED)
 BEFORE_SIGNAL = of_run(_SENT, _before_signal, kinds.PROCESS_EXITED)
 OUT_OF_MEMORY = of_run(

@@ -5,12 +5,13 @@
 from collections.abc import Mapping, Sequence
 
 from lastcall.endings.catalogue.lookup import fix, said
-from lastcall.endings.facts.pid1 import by_name, forwards
+from lastcall.endings.facts.pid1 import by_name, forwards, number_of
 from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_pod, in_program
 from lastcall.endings.findings.observed import (
     ALL_DEAF,
     CHILD_KILLED,
     DEAF_CHILD,
+    ENDED_WELL,
     FORWARDS,
     HANDLED,
     LEFT_AT_KILL,
@@ -33,18 +34,26 @@ from lastcall.endings.findings.table import Fact, Row, every
 from lastcall.endings.findings.words import listed
 from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.node_facts import ChildEnd, ProcessesLeft, ProcessLeft
-from lastcall.endings.shell_script import is_before_last, pipeline_fix, script_of, shape_of
+from lastcall.endings.shell_script import pipeline_fix, place_of, script_of, shape_of
 from lastcall.endings.story import Change, ContainerEnding, Finding, ProgramChange, Severity
 from lastcall.records import kinds
-from lastcall.records.said import tell
+from lastcall.records.said import joined, tell
 
 _MOST_NAMES = 4
 PASS_ON = Change(program="passSignalOn")
+_HEAR: Mapping[str, ProgramChange] = {"ignored": "stopIgnoringSignal", "blocked": "unblockSignal"}
+"""What a program has to do to get its stop signal, by its disposition."""
 _TRAP_LEAVES_CHILDREN: Fact[RunSubject] = Fact(
     TRAP_ENDS_SHELL.name,
     every(SHELL, TRAP_ENDS_SHELL, NOT_LEFT_AT_KILL),
     (kinds.PROCESS_STARTED, kinds.PROCESS_SIGNAL_STATE),
 )
+_TRAP_ENDED_WELL: Fact[RunSubject] = Fact(
+    "how the shell ended",
+    every(HANDLED, NOT_LEFT_AT_KILL, ONLY_SLEEPS, ENDED_WELL),
+    (*HANDLED.kinds, *ONLY_SLEEPS.kinds, kinds.PROCESS_EXITED),
+)
+"""The trap of a shell ended it with 0 while it waited for a `sleep` of its own."""
 _MAY_HAVE_TRAP = of_run(
     LEFT_AT_KILL.name,
     lambda c: not (script := script_of(c.process.argv)) or "trap" in script,
@@ -80,8 +89,8 @@ def _ignores(s: RunSubject, deaf: Sequence[ProcessLeft], variant: str) -> Findin
     how = said("childIgnoresSignal", deaf[0].disposition, signal=c.stop.signal)
     text = said("childIgnoresSignal", variant, **_facts(c), names=_names(deaf), how=how, seconds=_s(c.drain_seconds))
     advice = fix("childIgnoresSignal", deaf[0].disposition, signal=c.stop.signal, name=deaf[0].name)
-    what: ProgramChange = "stopIgnoringSignal" if deaf[0].disposition == "ignored" else "unblockSignal"
-    return Finding("childIgnoresSignal", "problem", text, c.name, advice, change=Change(program=what))
+    change = Change(program=_HEAR[deaf[0].disposition])
+    return Finding("childIgnoresSignal", "problem", text, c.name, advice, change=change)
 
 
 def _strangers(s: RunSubject) -> Finding:
@@ -93,7 +102,7 @@ def _strangers(s: RunSubject) -> Finding:
         if each.disposition == "default" and each.child is False and not each.after_signal
     ]
     to = forwards(c)
-    text = said("childrenNotSignalled", to, **_facts(c), names=_names(missed), until=_until(killed, len(missed) > 1))
+    text = said("childrenNotSignalled", to, **_facts(c), names=_names(missed), until=_until(c, killed, len(missed) > 1))
     severity: Severity = "problem" if killed else "warning"
     return Finding("childrenNotSignalled", severity, text, c.name, fix("childrenNotSignalled", to), change=PASS_ON)
 
@@ -104,7 +113,8 @@ def _trap_leaves(s: RunSubject) -> Finding:
 
 
 def _shell(s: RunSubject) -> Finding:
-    severity: Severity = "problem" if LEFT_AT_KILL.holds(s) else "info"
+    ended_on_it = s.run.exit.signal == s.run.stop.signal and not ONLY_SLEEPS.holds(s)
+    severity: Severity = "problem" if LEFT_AT_KILL.holds(s) else "warning" if ended_on_it else "info"
     text = said("shellKeepsSignal", **_all(s))
     remedy = _shell_remedy(s.run, _left(s))
     return Finding("shellKeepsSignal", severity, text, s.run.name, remedy.advice, change=remedy.change)
@@ -146,7 +156,7 @@ def _zombies(s: RunSubject) -> Finding:
     count = tell("a child that had ended")
     if left.zombies > 1:
         count = tell("$count children that had ended", count=left.zombies)
-    text = said("zombies", container=s.run.name, by_name=by_name(s.run), count=count)
+    text = said("zombies", **_facts(s.run), count=count)
     reaper = Change(patch={"shareProcessNamespace": True})
     return Finding("zombies", "info", text, s.run.name, fix("zombies"), change=reaper)
 
@@ -179,7 +189,7 @@ ROWS = (
         "shellKeepsSignal",
         (SIGNALLED, SHELL, OLDER_PROCESSES),
         _shell,
-        refuted_by=(FORWARDS, _TRAP_LEAVES_CHILDREN, TRAP_WAITS, _TRAP_AT_KILL),
+        refuted_by=(FORWARDS, _TRAP_LEAVES_CHILDREN, _TRAP_ENDED_WELL, TRAP_WAITS, _TRAP_AT_KILL),
         answers=WHY_NOT_ENDED,
     ),
     Row(
@@ -205,9 +215,19 @@ ZOMBIE_ROWS = (Row("zombies", (ZOMBIES,), _zombies, refuted_by=(FORWARDS,)),)
 
 
 def _shell_remedy(c: ContainerEnding, left: ProcessesLeft) -> Remedy:
+    """Return what lets the signal reach the program, and what is needed beside that if it ignores or blocks it."""
+    missed = [each for each in left.processes if each.child and not each.after_signal]
+    remedy = _way_of_the_signal(c, missed)
+    deaf = next((each for each in missed if each.deaf), None)
+    if deaf is None or not remedy.advice:
+        return remedy
+    alone = fix("shellKeepsSignal", deaf.disposition, name=deaf.name, signal=c.stop.signal)
+    return in_program(joined([remedy.advice, alone]), _HEAR[deaf.disposition])
+
+
+def _way_of_the_signal(c: ContainerEnding, missed: Sequence[ProcessLeft]) -> Remedy:
     """Return the same command with `exec`, so that the program takes the shell's place, or what else is needed."""
     script, shape = script_of(c.process.argv), shape_of(script_of(c.process.argv))
-    missed = [each for each in left.processes if each.child and not each.after_signal]
     if missed and {c.process.disposition, *(each.disposition for each in missed)} == {"default"}:
         advice = fix("shellKeepsSignal", "noHandler", name=missed[0].name, signal=c.stop.signal)
         return in_pod(advice, shareProcessNamespace=True)
@@ -220,20 +240,21 @@ def _shell_remedy(c: ContainerEnding, left: ProcessesLeft) -> Remedy:
         return NOTHING  # it ends on the signal, as it should
     if shape in ("jobs", "loop"):
         return in_program(fix("shellKeepsSignal", shape), "passSignalOn")
-    several = not shape and len(missed) > 1
-    if len(missed) == 1 and is_before_last(script, missed[0].name):
-        return in_program(fix("shellKeepsSignal", "before", name=missed[0].name), "useExec")
-    return in_program(fix("shellKeepsSignal", "several" if several else ""), "passSignalOn" if several else "useExec")
+    if not shape and len(missed) > 1:
+        return in_program(fix("shellKeepsSignal", "several"), "passSignalOn")
+    place = place_of(script, missed[0].name) if len(missed) == 1 else ""
+    facts = {"name": missed[0].name} if place == "before" else {}
+    return in_program(fix("shellKeepsSignal", place, **facts), "useExec")
 
 
 def _facts(c: ContainerEnding) -> Mapping[str, object]:
-    return {"container": c.name, "by_name": by_name(c), "signal": c.stop.signal}
+    return {"container": c.name, "main": number_of(c), "by_name": by_name(c), "signal": c.stop.signal}
 
 
 def _all(s: RunSubject) -> Mapping[str, object]:
     left = _left(s)
     names, several = _names(left.processes, left.more), left.alive > 1
-    until = _until(bool(LEFT_AT_KILL.holds(s)), several)
+    until = _until(s.run, bool(LEFT_AT_KILL.holds(s)), several)
     return {**_facts(s.run), "names": names, "until": until, "untold": _never_got_it(s.run, left)}
 
 
@@ -254,10 +275,16 @@ def _names(those: Sequence[ProcessLeft | ChildEnd], more: int = 0) -> str:
     return listed(names)
 
 
-def _until(killed: bool, several: bool) -> str:
-    """Return what became of processes that PID 1 had not signalled."""
+def _until(c: ContainerEnding, killed: bool, several: bool) -> str:
+    """Return what became of processes that PID 1 had not signalled.
+
+    (pid_namespaces(7): the kernel ends a namespace with its PID 1; containerd's shim ends what a container whose PID
+    namespace is shared leaves behind, `ShouldKillAllOnExit`)
+    """
     if killed:
         return tell("still ran at SIGKILL")
+    if c.process.container_pid != 1:
+        return tell("were killed with it by the runtime") if several else tell("was killed with it by the runtime")
     if several:
         return tell("were killed with it by the kernel when PID 1 ended")
     return tell("was killed with it by the kernel when PID 1 ended")

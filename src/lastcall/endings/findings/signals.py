@@ -5,7 +5,7 @@
 import posixpath
 
 from lastcall.endings.catalogue.lookup import fix, said
-from lastcall.endings.facts.pid1 import by_name, is_shell
+from lastcall.endings.facts.pid1 import by_name, is_shell, number_of
 from lastcall.endings.findings.changes import NOTHING, Remedy, in_pod, in_program
 from lastcall.endings.findings.observed import (
     DROPPED,
@@ -26,17 +26,16 @@ from lastcall.endings.findings.observed import (
 )
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Question, Row, every
-from lastcall.endings.findings.words import listed
+from lastcall.endings.findings.words import exit_code, listed
 from lastcall.endings.findings.words import seconds as _s
+from lastcall.endings.outcome import SOON_SECONDS
 from lastcall.endings.shell_script import script_of, shape_of
-from lastcall.endings.story import Change, ContainerEnding, Finding
+from lastcall.endings.story import Change, ContainerEnding, Finding, Severity
 from lastcall.records import kinds
 from lastcall.records.said import tell
 
 _TRAP_DELAY_SECONDS = 0.1
 """A shell that was free to run its trap prints within this time of the signal."""
-_SOON_SECONDS = 1.0
-"""What ends so soon after its stop signal may well have ended on it, whatever its masks had shown."""
 _STARTING_SECONDS = 0.5
 """A program that has run for no longer than this may not have come to its handlers yet: nothing is known of them."""
 
@@ -50,7 +49,7 @@ def _heard(c: ContainerEnding) -> bool:
     """A blocked signal may have been taken after the look; one that is dropped, or ignored, is so for good."""
     if c.exit.at is None or c.exit.sigkilled:
         return False
-    return c.process.disposition == "blocked" or c.exit.signal == c.stop.signal or c.drain_seconds < _SOON_SECONDS
+    return c.process.disposition == "blocked" or c.exit.signal == c.stop.signal or c.drain_seconds < SOON_SECONDS
 
 
 def _age(c: ContainerEnding) -> float:
@@ -115,6 +114,7 @@ def _starting(s: RunSubject) -> Finding:
         "stopSignalNotHandled",
         "starting",
         container=c.name,
+        main=number_of(c),
         program=_program(c),
         age=_s(_age(c)),
         signal=c.stop.signal,
@@ -124,17 +124,31 @@ def _starting(s: RunSubject) -> Finding:
 
 
 def _not_handled(s: RunSubject) -> Finding:
-    c = s.run
+    c, until = s.run, _until(s.run)
     text = said(
         "stopSignalNotHandled",
-        "" if c.exit.at is None else "untilKill" if c.exit.sigkilled else "untilExit",
+        until,
         container=c.name,
+        main=number_of(c),
         program=_program(c),
         disposition=said("stopSignalNotHandled", c.process.disposition, signal=c.stop.signal),
         seconds=_s(c.drain_seconds),
+        exit=exit_code(c),
     )
     remedy = _remedy(s)
-    return Finding("stopSignalNotHandled", "problem", text, c.name, remedy.advice, change=remedy.change)
+    severity: Severity = "warning" if until in ("untilMemory", "untilOther") else "problem"
+    return Finding("stopSignalNotHandled", severity, text, c.name, remedy.advice, change=remedy.change)
+
+
+def _until(c: ContainerEnding) -> str:
+    """Return the variant of the sentence: what ended the container that its stop signal did not end."""
+    if c.exit.at is None:
+        return ""
+    if not c.exit.sigkilled:
+        return "untilExit"
+    if c.exit.killed_by == "out of memory":
+        return "untilMemory"
+    return "untilKill" if c.exit.killed_by_grace else "untilOther"
 
 
 def _program(c: ContainerEnding) -> str:
@@ -171,7 +185,13 @@ def _trap_waits(s: RunSubject) -> Finding:
     """Its children from before the signal still ran at SIGKILL, and nothing shows that the trap had begun."""
     c, left = s.run, s.run.seen.processes_left
     names = [f"{each.name} (pid {each.container_pid})" for each in (left.processes[:4] if left else ())]
-    facts = {"container": c.name, "by_name": by_name(c), "signal": c.stop.signal, "names": listed(names)}
+    facts = {
+        "container": c.name,
+        "main": number_of(c),
+        "by_name": by_name(c),
+        "signal": c.stop.signal,
+        "names": listed(names),
+    }
     text = said("shellRunsTrapLate", "waits", **facts)
     advice = fix("shellRunsTrapLate", "waits")
     return Finding("shellRunsTrapLate", "problem", text, c.name, advice, change=Change(program="passSignalOn"))
@@ -182,8 +202,8 @@ def _reloads(s: RunSubject) -> Finding:
     c, left = s.run, s.run.seen.processes_left
     name = c.process.command or posixpath.basename(c.process.argv[0] if c.process.argv else c.process.exe)
     names = ", ".join(f"{each.name} (pid {each.container_pid})" for each in (left.processes[:4] if left else ()))
-    by_name = f" ({name})" if name else ""
-    text = said("reloadsOnSignal", container=c.name, by_name=by_name, signal=c.stop.signal, names=names)
+    facts = {"container": c.name, "main": number_of(c), "by_name": f" ({name})" if name else ""}
+    text = said("reloadsOnSignal", **facts, signal=c.stop.signal, names=names)
     variant = "uwsgi" if "uwsgi" in name else ""
     advice = fix("reloadsOnSignal", variant, signal=c.stop.signal)
     return Finding("reloadsOnSignal", "problem", text, c.name, advice, change=Change(program="endOnStopSignal"))

@@ -300,6 +300,8 @@ def _container_words(c: ContainerEnding, ongoing: bool, deleted: bool = True) ->
         return f"{words}; preStop {hook.handler} still runs"
     if hook.outcome == "unknown":
         return f"{words}; how preStop {hook.handler} ended is not known"
+    if hook.outcome == "outlived":
+        return f"{words}; preStop {hook.handler} still ran when its time was over, after {seconds(hook.seconds)}"
     return f"{words}; preStop {hook.handler} {hook.outcome} after {seconds(hook.seconds)}"
 
 

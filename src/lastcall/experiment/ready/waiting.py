@@ -41,7 +41,8 @@ _RECENT_RECORDS = 1000
 _HOPELESS = "a container cannot start"
 _STRANDED = "no node accepts the Pod"
 _REFUSED = "the API server refuses the Pods"
-_CRASHES = "a container crashes again and again, or its postStart hook fails, and no other object is still starting"
+_CRASHES = "a container crashes again and again"
+_HOOK_FAILS = "a postStart hook fails again and again"
 
 
 @dataclass(slots=True)
@@ -87,8 +88,8 @@ class Waiting:
                 if may_strand and why == _STRANDED:
                     return pods
                 if why:
-                    head = f"giving up waiting for {what}: {missing}: {why}, and waiting will not change that"
-                    raise await self._error(head, pods, crashed=why == _CRASHES)
+                    head = f"giving up waiting for {what}: {missing}, after {at - began:.0f} s: {why}"
+                    raise await self._error(head, pods, crashed=why in (_CRASHES, _HOOK_FAILS))
                 self.show(at, at - began, f"{what}: {await self._in_short(missing)}")
             await self.there.pause(self.clock)
         return ()
@@ -115,7 +116,9 @@ class Waiting:
         known = set(map(uid_of, crashing))
         # A container that crashes may wait for another Pod.
         others = any(_may_become_ready(pod) for pod in everywhere if uid_of(pod) not in known)
-        return (_CRASHES, crashing) if crashing and not others else ("", ())
+        if not crashing or others:
+            return "", ()
+        return (_CRASHES if any(map(is_crash_looping, crashing)) else _HOOK_FAILS), crashing
 
     async def _in_short(self, missing: str) -> str:
         """In one line: the first Pods that are waited for."""

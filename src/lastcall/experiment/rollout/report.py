@@ -166,6 +166,9 @@ def tell_text(console: "Console", result: Result) -> None:  # noqa: C901, PLR091
         rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
         console.print(f"  {found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s")
     console.print(f"  control period: {found.control_lost} of {found.control_total} lost")
+    if found.when_nobody_left:
+        line = f"{found.when_nobody_left} more were sent when no Pod was ready any more: they do not count"
+        _print_wrapped(console, Text(f"  {line}", style="dim"))
     for note in result.notes:
         _print_wrapped(console, Text(f"  {note.line}", style="yellow"))
     for line in tell_moves(found):

@@ -14,6 +14,7 @@ from .directory import FACTS as FACTS
 from .directory import KUBECONFIG as KUBECONFIG
 from .directory import ClusterDirectory as ClusterDirectory
 from .directory import check_name as check_name
+from .directory import name_in_kubeconfig as name_in_kubeconfig
 from .directory import names as names
 from .egress.pair import Carried as Carried
 from .egress.pair import local_way_out as local_way_out

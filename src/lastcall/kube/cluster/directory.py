@@ -215,6 +215,14 @@ def names() -> list[str]:
     return sorted(found)
 
 
+def name_in_kubeconfig(environ: Mapping[str, str] | None = None) -> str:
+    """Return the cluster whose own kubeconfig $KUBECONFIG names; "" for any other one."""
+    env = os.environ if environ is None else environ
+    directory, file = os.path.split(env.get("KUBECONFIG", ""))
+    place, name = os.path.split(directory)
+    return name if file == KUBECONFIG and place in places(env) else ""
+
+
 @contextmanager
 def naming(dir_fd: int, name: str) -> Iterator[None]:
     """Give an OSError of the block the whole path of a file of a directory. The kernel knows where that is."""

@@ -155,6 +155,15 @@ ENDINGS: tuple[Rule, ...] = (
         "Start the program itself, as in `node server.js`.",
     ),
     Rule(
+        "stopSignalIgnored",
+        "warning",
+        "dependsOnApplication",
+        "The shell that starts the application ignores SIGTERM, and the application inherits that.",
+        "Unless it installs a handler of its own, it is killed when the grace period is over.",
+        "POSIX sh: trap, exec; signal(7)",
+        "Leave `trap '' TERM` out, or run `trap - TERM` before the program starts. Let the program handle SIGTERM.",
+    ),
+    Rule(
         "stopSignalReloads",
         "warning",
         "dependsOnApplication",

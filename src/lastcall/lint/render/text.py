@@ -12,7 +12,8 @@ from lastcall.records.quoting import log_line, one_line, without_commands
 
 CERTAINTY: dict[Certainty, str] = {
     "certain": "certain from the manifests",
-    "dependsOnApplication": "depends on the application: try `lastcall rollout`",
+    "dependsOnApplication": "depends on the application: try `lastcall run` for how it ends, `lastcall rollout` for "
+    "lost requests",
     "dependsOnCluster": "depends on what else is in the cluster",
 }
 _COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}

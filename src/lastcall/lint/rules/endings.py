@@ -189,6 +189,12 @@ def _signal(workload: Workload, container: Container) -> Iterator[Finding]:
             )
         yield found("shellKeepsSignal", workload.subject, where, text, fix=_shell_fix(child, script))
         return
+    if (text := commands.shell_script(script)) is not None and commands.ignores_term(text):
+        text = (
+            f"The shell of {container.name} ignores SIGTERM, and so does what it starts without a handler of its own."
+        )
+        yield found("stopSignalIgnored", workload.subject, where, text)
+        return
     name = commands.program(argv)
     words = argv[1:]
     if name in ("npm", "yarn", "pnpm") and words and words[0] in ("start", "run", "run-script", "exec", "dev", "serve"):

@@ -21,6 +21,8 @@ from ending_stories import (
     files_out_of_memory,
     handler_for_another,
     hangs_in_its_handler,
+    hook_takes_time,
+    hook_takes_time_and_it_sleeps,
     lock_shared_with_another,
     locked_until_a_timer,
     locked_until_another_signal,
@@ -31,6 +33,8 @@ from ending_stories import (
     network_stays,
     new_child_of_tini_locked,
     no_handler,
+    no_handler_and_killed_by_another,
+    no_handler_and_out_of_memory,
     node_out_of_memory,
     others_out_of_memory,
     own_137,
@@ -39,12 +43,17 @@ from ending_stories import (
     port_closed_soon,
     reads_from_somewhere,
     requests_cut,
+    shell_in_a_shared_namespace,
     shell_that_begins_something_on_the_signal,
     shell_that_loops,
     shell_that_loops_until_its_trap,
     shell_that_waits_for_its_sleep,
+    shell_whose_file_runs_one,
     shell_whose_file_runs_one_that_has_children,
     shell_whose_file_runs_two_at_once,
+    shell_whose_last_command_runs_on,
+    shell_whose_only_command_blocks_it,
+    shell_whose_program_ignores_it,
     shell_whose_trap_printed_and_waits,
     shell_whose_trap_sends_another_signal,
     shell_whose_trap_waits,
@@ -105,21 +114,45 @@ TABLE = [
     (shell_with_longer_pipeline, "shellKeepsSignal", "problem", "still ran", "`exec PROGRAM > >(tee FILE)`"),
     (shell_with_jobs, "shellKeepsSignal", "problem", "still ran", "trap 'kill $pid' TERM"),
     (shell_that_loops, "shellKeepsSignal", "problem", "sleep (pid 8) still ran", "`trap 'exit 0' TERM`"),
-    (shell_that_loops_until_its_trap, "shellKeepsSignal", "info", "sleep (pid 8) was killed with it", ""),
+    (shell_in_a_shared_namespace, "shellKeepsSignal", "warning",
+     "PID 6 of app is a shell (sh), and a shell does not pass SIGTERM on: node (pid 9) was killed with it by the "
+     "runtime.", "The shell has commands after node"),
+    (shell_in_a_shared_namespace, "exitCodeNotZero", "info", "it needed no SIGKILL, and this is not a crash.", ""),
     (shell_whose_file_runs_two_at_once, "shellKeepsSignal", "problem", "still ran", "runs several programs at once"),
     (shell_whose_file_runs_one_that_has_children, "shellKeepsSignal", "problem", "still ran",
-     "last command with `exec`"),
+     "begin that with `exec`"),
+    (shell_whose_file_runs_one, "shellKeepsSignal", "problem", "node (pid 9) still ran",
+     "If it runs in the background, or commands come after it, let the shell pass the signal on and wait"),
+    (shell_whose_last_command_runs_on, "shellKeepsSignal", "problem", "node (pid 9) still ran",
+     "Begin the script's last command with `exec`"),
+    (shell_whose_program_ignores_it, "shellKeepsSignal", "problem", "node (pid 9) still ran",
+     "wait $pid`). node ignores SIGTERM, so this alone does not help: let it install a handler"),
+    (shell_whose_only_command_blocks_it, "shellKeepsSignal", "problem", "node (pid 9) still ran",
+     'command: ["sh", "-c", "exec node server.js"] node blocks SIGTERM, so this alone does not help: let it unblock'),
     (supervisor_with_children, "childrenNotSignalled", "problem",
      "sleep (pid 8), node (pid 9) and 3 more still ran at SIGKILL", "tini -g"),
     (children_die_with_it, "childrenNotSignalled", "warning", "sleep (pid 8) was killed with it by the kernel", "tini"),
     (with_zombies, "zombies", "info", "3 children that had ended (zombies)", "shareProcessNamespace"),
     (no_handler, "stopSignalNotHandled", "problem", "it did nothing", "shareProcessNamespace: true"),
+    (no_handler_and_out_of_memory, "stopSignalNotHandled", "warning",
+     "so it did nothing; memory ran out 193 ms later, and that ended it.", "shareProcessNamespace: true"),
+    (no_handler_and_killed_by_another, "stopSignalNotHandled", "warning",
+     "so it did nothing; SIGKILL ended it 193 ms later.", "shareProcessNamespace: true"),
     (handler_for_another, "stopSignalNotHandled", "problem", "it did nothing", "stopSignal: SIGINT"),
     (waits_for_connections, "connectionsOpenAtKill", "warning", "probably waited for them (inferred)", "above 10"),
     (waits_for_known_connections, "connectionsOpenAtKill", "warning",
      "They led to: Pod shop/client (10.244.0.7): 2 connections, 192.0.2.9 (no Pod that is known: a node, or outside of "
      "the cluster): 1 connection, its own Pod (127.0.0.1): 1 connection.", "above 10"),
     (takes_too_long, "killed", "problem", "because it still ran 10 s after SIGTERM", "above 10"),
+    (takes_too_long, "killed", "problem", "10 s after SIGTERM",
+     "That it needs more than 10.0 s after SIGTERM is all that was seen: `lastcall run --grace 30` shows how much."),
+    (hook_takes_time, "killed", "problem", "(the preStop hook had taken 2.0 s of the grace period before)",
+     "above 10, or shorten the preStop hook. That the program needs more than 8.0 s after SIGTERM is all"),
+    (hook_takes_time_and_it_sleeps, "killed", "problem", "(the preStop hook had taken 2.0 s of the grace period",
+     "would have slept 14.2 s more"),
+    (shell_that_begins_something_on_the_signal, "killed", "problem", "still ran 10 s after SIGTERM",
+     "After SIGTERM it began sleep (pid 8), and did not end. If that is its drain, set terminationGracePeriodSeconds "
+     "above 10. If not, let what handles SIGTERM exit"),
     (hangs_in_its_handler, "killed", "problem", "because it still ran 10 s after SIGTERM",
      "did not accept 6 connections. Nothing shows that more time would help"),
     (deadlocked, "deadlocked", "problem",
@@ -206,6 +239,19 @@ def test_a_change_whose_need_was_not_seen_gives_the_default_or_leaves_the_choice
     assert (finding.change.patch, finding.change.program) == (patch, program)
 
 
+def test_a_program_that_ignores_the_signal_needs_more_than_a_change_of_its_command(new_tape: Any) -> None:
+    tape = new_tape()
+    shell_whose_only_command_blocks_it(tape)
+    (finding,) = [each for each in tape.ending().findings if each.id == "shellKeepsSignal"]
+    assert (finding.change.patch, finding.change.program) == (None, "unblockSignal")
+
+
+def test_what_ended_a_container_comes_before_what_could_not_end_it(new_tape: Any) -> None:
+    tape = new_tape()
+    no_handler_and_out_of_memory(tape)
+    assert [each.id for each in tape.ending().findings] == ["outOfMemory", "stopSignalNotHandled"]
+
+
 NOT = [
     (waits_without_a_limit, "deadlocked"),
     (waits_with_a_limit, "deadlocked"),
@@ -234,6 +280,7 @@ NOT = [
     (shell_that_begins_something_on_the_signal, "shellRunsTrapLate"),
     (shell_whose_trap_waits, "shellKeepsSignal"),
     (shell_that_waits_for_its_sleep, "shellKeepsSignal"),
+    (shell_that_loops_until_its_trap, "shellKeepsSignal"),
     (no_handler, "connectionsOpenAtKill"),
     (hangs_in_its_handler, "connectionsOpenAtKill"),
     (takes_too_long, "stopSignalNotHandled"),

@@ -26,6 +26,18 @@ def test_the_text_is_the_golden_one(tapes, name, width):
     assert text == golden.read_text()
 
 
+def test_a_hook_that_its_time_did_not_suffice_for_is_told_in_words(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted(2)
+    tape.hook(0.006, 2.0, "outlived", budget=2, handler="sleep")
+    tape.stop(2.01, 2, deducted=2, floor=True)
+    tape.exit(2.5, 0)
+    tape.over(2.51)
+    text = plain_text([tape.ending()], 200)
+    assert "; preStop sleep still ran when its time was over, after 2.0 s" in text
+
+
 @pytest.mark.parametrize("width", [40, 80, 100, 120, 200])
 def test_no_line_is_wider_than_the_console_and_plain_text_has_no_escapes(tapes, width):
     text = plain_text([make().ending() for make in tapes.values()], width, explain=True)

@@ -11,6 +11,7 @@ there too.
 import asyncio
 import os
 import re
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -33,6 +34,9 @@ Substitutes = Mapping[str, Callable[[], ImageContent]]
 
 HOST_SUBSTITUTES: Substitutes = {"busybox": host_image, "python": python_image}
 """The host's own programs stand in for busybox, and its Python for python."""
+
+_HOST_TAGS = {"python": ".".join(map(str, sys.version_info[:3]))}
+"""Of the host's programs, their version where it is known."""
 
 Pulls = Callable[[ImageLayout, Reference, AuthConfig | None], Awaitable[object]]
 """(layout, reference, credentials): brings an image into the layout under its name. Raises RuntimeServiceError."""
@@ -319,7 +323,8 @@ def _tagged(name: str) -> Reference:
 
 def _stand_in(reference: Reference) -> str:
     """Return the name of the substitute for all tags of a repository."""
-    return str(Reference("localhost", f"from-host/{reference.path.rpartition('/')[2]}", "latest"))
+    name = reference.path.rpartition("/")[2]
+    return str(Reference("localhost", f"from-host/{name}", _HOST_TAGS.get(name, "latest")))
 
 
 def _is_id(image: str) -> bool:

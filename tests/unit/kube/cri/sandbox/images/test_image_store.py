@@ -3,8 +3,10 @@
 import asyncio
 import json
 import os
+import platform
 import stat
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,6 +120,17 @@ async def test_a_substitute_names_what_it_stands_for_and_stays_off_the_disk(tmp_
     assert await store.image_status("nginx") is None
     assert store.images() == []
     assert not (tmp_path / "images").exists()
+
+
+async def test_the_substitute_of_python_names_the_version_that_it_is(tmp_path: Path) -> None:
+    substitutes = {"python": lambda: ImageContent(FILES, CONFIG, {MADE_FROM: "the host's Python"})}
+    store = ImageStore(tmp_path / "images", unpacked=tmp_path / "unpacked", substitutes=substitutes)
+    found = await store.image_status("python:3.99-slim")
+    assert found is not None
+    assert found.repo_tags == (f"localhost/from-host/python:{platform.python_version()}",)
+    assert await store.image_status("python:2") == replace(
+        found, annotations={**found.annotations, SUBSTITUTE_FOR: "python:2"}
+    )
 
 
 async def test_an_image_of_the_asked_name_is_preferred_to_the_substitute(tmp_path: Path) -> None:
