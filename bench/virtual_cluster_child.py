@@ -16,6 +16,7 @@ from typing import Any
 
 from bench.virtual_cluster_nodes import ALLOCATABLE, StagesNode, VirtualNode
 from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import CONFIGMAPS, DEPLOYMENTS, NODES, PODS, REPLICASETS, SERVICEACCOUNTS
 from lastcall.kube.apiserver.auth.authentication import UserInfo
@@ -147,12 +148,21 @@ class Run:
         world, recorder = self._world, self._recorder
         controllers = self._client_of("kube-controller-manager")
         tasks.spawn(
-            run_controllers(world=world, client=controllers, recorder_for=recorder.for_actor, root_ca_pem=b"CA"),
+            run_controllers(
+                gates=FeatureGates(),
+                world=world,
+                client=controllers,
+                recorder_for=recorder.for_actor,
+                root_ca_pem=b"CA",
+            ),
             name="controllers",
         )
         scheduler = self._client_of("kube-scheduler")
         tasks.spawn(
-            run_scheduler(world=world, client=scheduler, recorder=recorder.for_actor("scheduler")), name="scheduler"
+            run_scheduler(
+                world=world, client=scheduler, recorder=recorder.for_actor("scheduler"), minor=FeatureGates().minor
+            ),
+            name="scheduler",
         )
         make = NODES_ARE.get(self._arguments.nodes_are, self._kubelet)
         for number in range(1, self._arguments.nodes + 1):

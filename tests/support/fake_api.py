@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lastcall.kube.api.errors import StatusError, status_failure
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import AnyObject, Object, copy_object
 from lastcall.kube.api.resources import PODS, Resource
 from lastcall.kube.api.selectors import parse_label_selector
@@ -349,7 +350,12 @@ def play(
             api.put(resource, obj)
         async with Tasks() as tasks:
             controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca", names=list(names)
+                gates=FeatureGates(),
+                world=world,
+                client=api,
+                recorder_for=lambda _: recorder,
+                root_ca_pem=b"ca",
+                names=list(names),
             )
             tasks.spawn(controllers, name="controllers")
             await world.clock.sleep(settle)

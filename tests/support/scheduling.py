@@ -71,4 +71,4 @@ def text(cache: Cache, a_pod: Pod, budgets: Any = ()) -> str:
     diagnosis = look(info, cache)
     assert isinstance(diagnosis, Diagnosis), diagnosis
     message = preempt(info, cache, diagnosis, budgets).message if diagnosis.node_count else ""
-    return failure_text(diagnosis, message)
+    return failure_text(diagnosis, message, 36)

@@ -22,7 +22,7 @@ from differential.generator import NAMESPACES, Generator
 from differential.kinds import Kind, Schemas, served
 from differential.request import JSON, Request
 from differential.servers import CHOSEN, Answer, Server, our_server, real_server
-from differential.steadying import again, agree, forget_own_events, object_of, removal, settle
+from differential.steadying import again, agree, both, object_of, removal, settle
 
 MOST_RARE = 10
 MOST_READS, LEAST_REFUSED, LEAST_OF_EACH = 20.0, 100 / 3, 20
@@ -86,14 +86,12 @@ def compare(asked: argparse.Namespace, kinds: list[Kind], schemas: Schemas, real
     generator = Generator(kinds, Bodies(schemas, random), random, real)
     found: defaultdict[str, list[Difference]] = defaultdict(list)
     counted, seen, reasons = Counted(), Counter[str](), known.reasons()
-    report = asked.report.open("w") if asked.report else None
+    report = asked.report.open("w", buffering=1) if asked.report else None
     log = asked.log.open("w") if asked.log else None
     number = 0
     for number in until_sigterm(asked.count):
         request = generator.next()
-        if request.about.endswith(" events") and request.verb in ("list", "watch"):
-            forget_own_events(real)
-        pair: tuple[Answer, Answer] = real.ask(request), ours.ask(request)
+        pair = both(request, real, ours)
         if log is not None:
             answers = [[each.status, each.body.decode(errors="replace")] for each in pair]
             log.write(json.dumps({"number": number, "request": request.as_line(), "answers": answers}) + "\n")

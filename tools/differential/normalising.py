@@ -12,7 +12,8 @@ TIME = re.compile(r"\b20[2-9]\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?: \+0000 
 SERVICE_ADDRESS = re.compile(r"\b10\.(?:125|96)\.\d+\.\d+\b|\bfd00[0-9a-f:]+\b")
 FURTHER_RANGE = "10.200."
 """Of the ServiceCIDR in the seeds: the real server may take a Service's address from it."""
-GENERATED = re.compile(r"\b(gen-|kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+GENERATED = re.compile(r"\b(gen-|kube-api-access-|a{58})[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+"""After what requests have as `generateName`, which is cut after 58 characters."""
 QUOTED_VERSION = re.compile(
     r"(\\?\"resourceVersion\\?\":\\?\"|the ResourceVersion in (?:record|the precondition) \("
     r"|ResourceVersion in object meta: |Too large resource version: 99999999, current: )\d+"

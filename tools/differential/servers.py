@@ -25,6 +25,7 @@ COMPARED = "1.36"
 """The version of lastcall's server: that of the real one."""
 QUIET_SECONDS = 0.15
 """A watch has said what it says at once when nothing came for so long."""
+BOOKMARK, INITIAL_EVENTS_END = b'{"type":"BOOKMARK"', b"k8s.io/initial-events-end"
 ASKING = "kubernetes-admin"
 """Who sends the requests, by a token on both servers: objects and reviews tell the name, and what a certificate adds."""
 
@@ -62,8 +63,9 @@ class Server:
     """What the real server has chosen (volumes of tokens, addresses of Services) → what this one has in its place."""
     _connection: http.client.HTTPSConnection | None = None
 
-    def ask(self, request: Request) -> Answer:
+    def ask(self, request: Request, quiet: float = QUIET_SECONDS) -> Answer:
         """One request on a connection that is kept; a broken one is tried once more. Without an answer the status is 0.
+        A watch has said all when nothing came for `quiet` seconds.
 
         Raises OSError."""
         query = urlencode([(key, settled(value, self.held)) for key, value in request.query])
@@ -78,7 +80,7 @@ class Server:
         path = quote(request.path, safe="/:%@!$&'()*+,;=~") + (f"?{query}" if query else "")
         for _ in range(2):
             try:
-                return self._ask(request.method, path, body, headers, watches=request.verb == "watch")
+                return self._ask(request.method, path, body, headers, quiet if request.verb == "watch" else 0)
             except http.client.RemoteDisconnected:
                 self.close()
             except TimeoutError:
@@ -86,9 +88,7 @@ class Server:
                 return Answer(0, {}, b"no answer in time")
         return Answer(0, {}, b"connection closed without an answer")
 
-    def _ask(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], *, watches: bool = False
-    ) -> Answer:
+    def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str], quiet: float) -> Answer:
         if self._connection is None:
             parts = urlsplit(self.url)
             assert parts.hostname is not None
@@ -98,18 +98,20 @@ class Server:
         found: dict[str, str] = {}
         for key, value in answer.getheaders():
             found[key.lower()] = f"{found[key.lower()]}\n{value}" if key.lower() in found else value
-        if watches and answer.status == 200:
-            return Answer(answer.status, found, self._until_quiet(answer))
+        if quiet and answer.status == 200:
+            return Answer(answer.status, found, self._until_quiet(answer, quiet))
         return Answer(answer.status, found, answer.read())
 
-    def _until_quiet(self, answer: http.client.HTTPResponse) -> bytes:
-        """The events that come at once, as a list. The connection is then of no use."""
+    def _until_quiet(self, answer: http.client.HTTPResponse, quiet: float) -> bytes:
+        """The events that come at once, as a list, without the bookmarks of every minute: on a busy machine one comes
+        before the watch is quiet. The connection is then of no use."""
         assert self._connection is not None
-        self._connection.sock.settimeout(QUIET_SECONDS)
+        self._connection.sock.settimeout(quiet)
         lines: list[bytes] = []
         try:
             while line := answer.readline():
-                lines.append(line.strip())
+                if INITIAL_EVENTS_END in line or not line.startswith(BOOKMARK):
+                    lines.append(line.strip())
         except TimeoutError:
             pass
         finally:

@@ -79,6 +79,7 @@ def run_controller_manager(
 
     async def lead(world: World, cluster: Connected, fence: Fence) -> None:
         # late: 375 ms of `controller-manager --help`
+        from lastcall.kube.api.features.gates import gates_of_server
         from lastcall.kube.client import discover, fetch, openapi_document
         from lastcall.kube.controllers import run_controllers
         from lastcall.records.memory import NoRecorder
@@ -91,6 +92,7 @@ def run_controller_manager(
                 client=fence(cluster.client),
                 recorder_for=lambda name: NoRecorder(),
                 root_ca_pem=cluster.chosen.config.ca_pem,
+                gates=gates_of_server(cluster.version),
                 names=names,
                 discover=partial(discover, cluster.client.request),
                 openapi=partial(openapi_document, cluster.client.request),

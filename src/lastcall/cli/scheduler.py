@@ -26,8 +26,10 @@ def scheduler(asked: ContextOptions, leader_elect: bool) -> None:
 
 async def _lead(world: World, cluster: Connected, fence: Fence) -> None:
     # late: 375 ms of `scheduler --help`
+    from lastcall.kube.api.features.gates import gates_of_server
     from lastcall.kube.scheduler import run_scheduler
     from lastcall.records.memory import NoRecorder
 
     say(f"scheduler: binds Pods of {cluster.chosen.server}", err=True)
-    await run_scheduler(world=world, client=fence(cluster.client), recorder=NoRecorder())
+    minor = gates_of_server(cluster.version).minor
+    await run_scheduler(world=world, client=fence(cluster.client), recorder=NoRecorder(), minor=minor)

@@ -17,6 +17,7 @@ from lastcall.kube.api.resources import (
     CLUSTERROLEBINDINGS,
     CLUSTERROLES,
     CONFIGMAPS,
+    CUSTOMRESOURCEDEFINITIONS,
     NODES,
     PODS,
     ROLEBINDINGS,
@@ -564,9 +565,10 @@ async def test_whatever_is_asked_of_endpoints_is_answered_with_the_warning_that_
         assert response.headers["Warning"] == f'299 - "{warning}"'
 
 
-async def test_who_accepts_protobuf_alone_gets_it(running: RunningServer) -> None:
+@pytest.mark.parametrize("more", ["", ",application/json"])
+async def test_who_prefers_protobuf_gets_it(running: RunningServer, more: str) -> None:
     await running.admin.create(PODS, POD, "default")
-    accept = {"Accept": "application/vnd.kubernetes.protobuf"}
+    accept = {"Accept": f"application/vnd.kubernetes.protobuf{more}"}
     async with session(running) as http:
         for path, kind in (("/p", "Pod"), ("", "PodList"), ("/nope", "Status")):
             async with http.get(f"/api/v1/namespaces/default/pods{path}", headers=accept) as response:
@@ -577,3 +579,39 @@ async def test_who_accepts_protobuf_alone_gets_it(running: RunningServer) -> Non
             assert response.headers["Content-Type"] == "application/vnd.kubernetes.protobuf;stream=watch"
             size = int.from_bytes(await response.content.readexactly(4), "big")
             assert b"k8s\x00" in await response.content.readexactly(size)
+
+
+async def test_discovery_comes_in_protobuf_and_the_version_in_json_only(running: RunningServer) -> None:
+    protobuf = "application/vnd.kubernetes.protobuf"
+    async with session(running) as http:
+        for path, kind in (("/api", "APIVersions"), ("/apis", "APIGroupList"), ("/apis/apps/v1", "APIResourceList")):
+            async with http.get(path, headers={"Accept": protobuf}) as response:
+                assert (response.status, response.headers["Content-Type"]) == (200, protobuf)
+                assert decode_envelope(await response.read())["kind"] == kind
+        for accept, status in ((protobuf, 406), (f"{protobuf},application/json", 200)):
+            async with http.get("/version", headers={"Accept": accept}) as response:
+                assert response.status == status
+        async with http.get("/", headers={"Accept": protobuf}) as response:
+            assert (response.status, response.headers["Content-Type"]) == (200, "application/json")
+
+
+async def test_a_custom_resource_has_its_metadata_in_protobuf(running: RunningServer) -> None:
+    protobuf = "application/vnd.kubernetes.protobuf"
+    metadata = f"{protobuf};as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    names = {"plural": "widgets", "kind": "Widget"}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+    spec = {"group": "example.com", "scope": "Cluster", "names": names, "versions": versions}
+    await running.admin.create(CUSTOMRESOURCEDEFINITIONS, {"metadata": {"name": "widgets.example.com"}, "spec": spec})
+    path = "/apis/example.com/v1/widgets"
+    async with session(running) as http:
+        body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
+        async with http.post(path, json=body) as response:
+            assert response.status == 201
+        for accept, status, sent in (
+            (protobuf, 406, protobuf),
+            (f"{protobuf},application/json", 200, "application/json"),
+            (metadata, 200, protobuf),
+        ):
+            async with http.get(f"{path}/w", headers={"Accept": accept}) as response:
+                assert (response.status, response.headers["Content-Type"]) == (status, sent)

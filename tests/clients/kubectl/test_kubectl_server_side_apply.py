@@ -11,6 +11,7 @@ from api_server import CONTROLLER, running_server
 from kubectls import CURRENT, DEBIAN, Kubectl
 from waiting import until
 
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.resources import NODES, PODS, SERVICEACCOUNTS
 from lastcall.kube.client.api import Client
 from lastcall.kube.controllers.manager import run_controllers
@@ -100,6 +101,7 @@ async def kubectl(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         await running.admin.create(SERVICEACCOUNTS, {"metadata": {"name": "default"}}, "default")
         tasks.spawn(
             run_controllers(
+                gates=FeatureGates(),
                 world=World(),
                 client=running.server.client(CONTROLLER, "kube-controller-manager"),
                 recorder_for=lambda name: running.recorder,  # type: ignore[arg-type,return-value]

@@ -79,6 +79,7 @@ def test_help_lists_every_command():
         ),
         (["demo", "term", "--node-capacity", "memory=1"], "memory=1 is too little: give more than 100Mi"),
         (["up", "--nodes", "2", "--node-capacity", "node-3:cpu=1"], "no such node: the cluster has node-1 to node-2"),
+        (["up", "--node-capacity", "cpu=2,node-1:cpu=1"], "own option: --node-capacity cpu=2 --node-capacity node-1:…"),
         (["up", "--cni-bin-dir", "/"], "--cni-bin-dir needs --cni-conf-dir, which configures the plugins"),
         (["down", "--timeout", "soon"], "'soon' is not a time: write 30s, 1m30s, 500ms or plain seconds"),
         (["run", "x.yaml", "--state-size", "lots"], "write 512m, 4g, or 50% of the machine's memory"),

@@ -30,6 +30,11 @@ def test_what_a_server_chooses_is_a_word():
     }
 
 
+def test_a_name_that_a_server_made_of_a_long_one_is_a_word():
+    prefix = "a" * 58
+    assert normalised({"details": {"name": f"{prefix}qq7s7"}}) == {"details": {"name": f"{prefix}<generated>"}}
+
+
 def test_a_time_that_the_request_named_is_compared():
     assert normalised({"eventTime": "2024-01-01T00:00:00.000000Z"}) == {"eventTime": "2024-01-01T00:00:00.000000Z"}
 

@@ -104,6 +104,9 @@ def check_node_capacity(capacity: "NodeCapacity", nodes: int) -> None:
 def _check_nodes(option: str, given: Iterable[str], nodes: int) -> None:
     names = [each.name for each in layouts(nodes)]
     for name in given:
+        if "=" in name:
+            others, _, node = name.rpartition(",")
+            raise UserError(f"{option} {name}:…: give one node its own option: {option} {others} {option} {node}:…")
         if name not in names:
             there = names[0] if nodes == 1 else f"{names[0]} to {names[-1]}"
             raise UserError(f"{option} {name}:…: no such node: the cluster has {there}")

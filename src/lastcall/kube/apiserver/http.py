@@ -46,7 +46,7 @@ from lastcall.kube.apiserver.paths.scope import RequestScope
 from lastcall.kube.apiserver.requestinfo import RequestInfo, request_info
 from lastcall.kube.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.kube.apiserver.user_limits import Shares
-from lastcall.kube.apiserver.wire.negotiation import PROTOBUF, negotiate, not_acceptable
+from lastcall.kube.apiserver.wire.negotiation import negotiate
 from lastcall.kube.apiserver.wire.requests import MAX_BODY_BYTES, warnings_of
 from lastcall.kube.streaming.hosts import Hosts
 from lastcall.world import crash_guard
@@ -228,8 +228,7 @@ class APIHandler:
             return self._not_found(info)
         if isinstance(resource, CustomResource):
             lists = not info.name and info.verb != "watch"
-            if negotiate(request.headers.get("Accept", ""), list_=lists).name == PROTOBUF:
-                raise not_acceptable(True)
+            negotiate(request.headers.get("Accept", ""), list_=lists, message=False)
             if resource.warning:
                 warnings_of(request).append(resource.warning)
         verb = self._objects.verb(request, info, resource)

@@ -129,7 +129,7 @@ class APIServer:
         await self.serving.registration.on_start()
         if fresh and not self.storage.store.shared:
             # Nobody has seen an earlier version, so none can be asked for.
-            await self.storage.store.compact(await self.storage.store.revision())
+            await self.storage.store.compact(await self.storage.store.revision(), watches=True)
 
     async def _load(self, resource: Resource, load: Callable[[Object], object]) -> None:
         """Give each stored object to `load`. One that it cannot read is set aside."""

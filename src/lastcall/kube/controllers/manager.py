@@ -59,8 +59,9 @@ class Controller(Protocol):
     async def run(self) -> None: ...
 
 
-MakeController = Callable[[World, Client, Informers, Recorder], Controller]
-"""A controller asks `Informers` for its caches when it is made. The recorder writes as the controller's own actor."""
+MakeController = Callable[..., Controller]
+"""It takes World, Client, Informers and Recorder, some what `_of_version` adds. A controller asks `Informers` for its
+caches when it is made. The recorder writes as the controller's own actor."""
 
 CONTROLLERS: dict[str, MakeController] = {
     "replicaset-controller": ReplicaSetController,
@@ -89,8 +90,8 @@ CONTROLLERS: dict[str, MakeController] = {
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 
 
-def _of_version(gates: "FeatureGates | None", fetch: "Fetch | None") -> dict[str, MakeController]:
-    """Return the controllers as a version of Kubernetes has them; None: as of 1.36."""
+def _of_version(gates: "FeatureGates", fetch: "Fetch | None") -> dict[str, MakeController]:
+    """Return the controllers as a version of Kubernetes has them."""
     return CONTROLLERS | {
         AUTOSCALER: partial(FirstAutoscaler, gates=gates, fetch=fetch),
         "statefulset-controller": partial(StatefulSetController, gates=gates),
@@ -112,6 +113,7 @@ async def run_controllers(
     client: Client,
     recorder_for: Callable[[str], Recorder],
     root_ca_pem: bytes,
+    gates: "FeatureGates",
     names: Collection[str] = NAMES,
     endpoint_updates_batch_period: Callable[[], float] = lambda: 0.0,
     volume_directories: Directories | None = None,
@@ -119,7 +121,6 @@ async def run_controllers(
     sign: "Sign | None" = None,
     openapi: "OpenAPI | None" = None,
     client_of: Callable[[str], Client] | None = None,
-    gates: "FeatureGates | None" = None,
     fetch: "Fetch | None" = None,
 ) -> None:
     """Run the controllers of `names` until cancelled. `recorder_for(name)` writes as that controller.
@@ -129,7 +130,7 @@ async def run_controllers(
     `sign`: makes the certificates that CertificateSigningRequests ask for; None where another program does.
     `discover`: asks which kinds there are, of a server that is not ours.
     `openapi`: the OpenAPI v3 document of a group-version; without it the expressions of policies stay unchecked.
-    `gates`: of the version of Kubernetes whose rules they follow; None for those of 1.36.
+    `gates`: of the version of Kubernetes whose rules they follow.
     `fetch`: gets a path of the API, for metrics that other servers measure; without it there are none.
     `client_of`: the client of a ServiceAccount (`kube/controllers/access/identities.py`); None where all act as
     `client`.

@@ -209,7 +209,7 @@ def listed(reasons: Mapping[str, int]) -> str:
     return ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
 
 
-def failure_text(diagnosis: Diagnosis, preemption: str, minor: int = 36) -> str:
+def failure_text(diagnosis: Diagnosis, preemption: str, minor: int) -> str:
     """Return the message of FailedScheduling of Kubernetes 1.`minor`.
 
     `preemption` is why preempting does not help; "" when it makes room, which only 1.37 says (kubernetes#140180). The

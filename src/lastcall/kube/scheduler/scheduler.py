@@ -53,7 +53,7 @@ __all__ = ["SCHEDULER_NAME", "Scheduler", "run_scheduler"]
 MAX_REMEMBERED_FAILURES = 1024
 
 
-async def run_scheduler(*, world: World, client: Client, recorder: Recorder, minor: int = 36) -> None:
+async def run_scheduler(*, world: World, client: Client, recorder: Recorder, minor: int) -> None:
     """Schedule Pods until cancelled. `recorder` writes as `scheduler`."""
     scheduler = Scheduler(world=world, client=client, recorder=recorder, minor=minor)
     await scheduler.run()
@@ -71,7 +71,7 @@ class _Failure:
 class Scheduler:
     """One scheduling cycle after the other, as in Kubernetes 1.`minor`."""
 
-    def __init__(self, *, world: World, client: Client, recorder: Recorder, minor: int = 36) -> None:
+    def __init__(self, *, world: World, client: Client, recorder: Recorder, minor: int) -> None:
         self._world, self._minor = world, minor
         self._client = client
         self._recorder = recorder

@@ -213,8 +213,8 @@ class Store(Protocol):
         """Raises StoreError when it cannot be reached now."""
         ...
 
-    async def compact(self, revision: int) -> None:
-        """Forget history before `revision`."""
+    async def compact(self, revision: int, *, watches: bool = False) -> None:
+        """Forget history before `revision`; with `watches` also what watches could still begin at."""
         ...
 
     async def close(self) -> None: ...

@@ -175,11 +175,11 @@ class Index:
         return entry
 
     def restore(self, entries: Iterable[Entry], revision: int) -> None:
-        """Begin, empty, with `entries`, of which no history is known, at `revision`."""
+        """Begin, empty or anew, with `entries`, of which no history is known, at `revision`."""
         self._entries = {entry.key: entry for entry in entries}
         kinds: dict[str, list[str]] = {}
         for key in self._entries:
             kinds.setdefault(kind_of(key), []).append(key)
         self._keys = {kind: Keys(keys) for kind, keys in kinds.items()}
         self._revision = revision
-        self._history.oldest = revision
+        self._history.begin_anew(revision)

@@ -40,8 +40,8 @@ class MemoryStore(Index):
         if entry is not None and entry.value is value and not self._history.watchers.are_followed(key):
             value.encoded()
 
-    async def compact(self, revision: int) -> None:
-        self._history.compact(min(revision, self._revision))
+    async def compact(self, revision: int, *, watches: bool = False) -> None:
+        self._history.compact(min(revision, self._revision), watches=watches)
 
     async def close(self) -> None:
         """End every watch after what it still has to read."""

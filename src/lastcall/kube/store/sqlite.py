@@ -245,9 +245,9 @@ class SQLiteStore(Index):
             self._trim_at = len(self._garbage) + TRIM_ROWS
         self._next_group()
 
-    async def compact(self, revision: int) -> None:
+    async def compact(self, revision: int, *, watches: bool = False) -> None:
         """Forget history up to `revision` at once; its rows leave the file soon after."""
-        self._history.compact(min(revision, self._revision))
+        self._history.compact(min(revision, self._revision), watches=watches)
         if self._garbage and not self._closed:
             self._trim_at = len(self._garbage)
             self._wake()

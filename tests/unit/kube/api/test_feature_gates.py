@@ -10,12 +10,27 @@ from lastcall.kube.api.features.disabled_fields import (
     drop_disabled_status,
     dropped_fields,
 )
-from lastcall.kube.api.features.gates import FeatureGateError, FeatureGates, feature_gates, parse_feature_gates
+from lastcall.kube.api.features.gates import (
+    FeatureGateError,
+    FeatureGates,
+    feature_gates,
+    gates_of_server,
+    parse_feature_gates,
+)
+from lastcall.kube.api.features.releases import DEFAULT_VERSION
 from lastcall.kube.api.resources import DEPLOYMENTS, PODS, STATEFULSETS
 from lastcall.kube.api.validators.containers.hooks import STOP_SIGNALS
 from lastcall.kube.api.validators.pod import validate_spec
 
 RULE = {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}
+
+
+@pytest.mark.parametrize(
+    ("version", "followed"),
+    [("v1.36.2", "1.36"), ("v1.37.0-rc.1+x", "1.37"), ("v1.31.4", DEFAULT_VERSION), ("", DEFAULT_VERSION)],
+)
+def test_a_part_follows_the_version_of_the_server_that_it_works_for(version: str, followed: str) -> None:
+    assert gates_of_server(version).version == followed
 
 
 def test_settings_are_read_and_a_later_one_wins() -> None:

@@ -10,7 +10,7 @@ from lastcall.kube.api.defaults import kinds as defaults
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.protobuf.decoding import decode_envelope
-from lastcall.kube.api.protobuf.encoding import encode_envelope, watch_frame
+from lastcall.kube.api.protobuf.encoding import encode_envelope, encode_items, encode_list, watch_frame
 from lastcall.kube.api.resources import PODS
 from lastcall.kube.api.schema import checks as schema
 from lastcall.kube.apiserver.answers.representation import reformat
@@ -94,9 +94,26 @@ def test_an_event_of_a_watch_is_framed_by_its_length() -> None:
     assert frame[4:].startswith(b"\x0a\x05ADDED\x12") and b"k8s\x00" in frame
 
 
-def test_protobuf_is_for_those_who_accept_nothing_else() -> None:
-    assert negotiate(f"{PROTOBUF},application/json", list_=False).name == "application/json"
-    assert negotiate(PROTOBUF, list_=False).name == PROTOBUF
+def test_a_client_that_prefers_protobuf_gets_it_where_the_kind_has_a_message() -> None:
+    assert negotiate(f"{PROTOBUF},application/json", list_=False).name == PROTOBUF
+    assert negotiate(f"application/json,{PROTOBUF}", list_=False).name == "application/json"
+    assert negotiate(f"{PROTOBUF},application/json", list_=False, message=False).name == "application/json"
+    assert negotiate_status(f"{PROTOBUF},application/json").name == PROTOBUF
+
+
+def test_of_a_kind_without_a_message_protobuf_has_the_metadata() -> None:
+    form = negotiate(f"{PROTOBUF};as=PartialObjectMetadata;v=v1;g=meta.k8s.io", list_=False, message=False)
+    assert (form.name, form.as_) == (PROTOBUF, "PartialObjectMetadata")
+    with pytest.raises(StatusError, match="only the following media types"):
+        negotiate(PROTOBUF, list_=False, message=False)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_list_that_is_encoded_in_slices_is_the_list_encoded_at_once(size: int) -> None:
+    items = [{"metadata": {"name": name, "creationTimestamp": None}, "data": {"a": name}} for name in "abc"]
+    head = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}}
+    slices = [encode_items(head, items[start : start + size]) for start in range(0, len(items), size)]
+    assert encode_list(head, b"".join(slices)) == encode_envelope({**head, "items": items})
 
 
 def test_metadata_alone_is_there_in_protobuf_and_a_table_is_not() -> None:

@@ -29,12 +29,31 @@ BORN = "2030-01-01T00:00:00Z"
 def test_the_columns_are_the_recorded_ones(kind: str) -> None:
     resource = schema.resource_for(*kind.rsplit("/", 1))
     assert resource is not None
-    shown = [[c["name"], c["type"], c["format"], c["priority"]] for c in columns_for(resource)]
+    shown = [[c["name"], c["type"], c["format"], c["priority"]] for c in columns_for(resource, 36)]
     assert shown == FACTS["columns"][kind]
 
 
 def cells(resource: Any, *objects: Any, now: datetime = NOW) -> list[list[Any]]:
-    return [row["cells"] for row in rows_for(resource, objects, now)]
+    return [row["cells"] for row in rows_for(resource, objects, now, minor=36)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("v1/LimitRange", ["", "0001-01-01T00:00:00Z"]),
+        ("v1/PersistentVolume", ["", "0", "", "", "", "", "", "<unset>", "", "<unknown>", "<unset>"]),
+        ("v1/Service", ["", "", "<none>", "<unknown>", "<none>", "<unknown>", "<none>"]),
+        ("apps/v1/Deployment", ["", "0/0", 0, 0, "<unknown>", "", "", ""]),
+        ("rbac.authorization.k8s.io/v1/Role", ["", "0001-01-01T00:00:00Z"]),
+        ("storage.k8s.io/v1/CSIStorageCapacity", ["", "0001-01-01T00:00:00Z"]),
+        ("storage.k8s.io/v1/StorageClass", ["", "", "Delete", "Immediate", False, "<unknown>"]),
+        ("admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding", ["", "", "<unset>", "<unknown>"]),
+    ],
+)
+def test_the_row_of_a_bookmark_is_that_of_an_empty_object(kind: str, expected: list[Any]) -> None:
+    """As a 1.36.2 answered watches with `sendInitialEvents`."""
+    resource = schema.resource_for(*kind.rsplit("/", 1))
+    assert cells(resource, {"metadata": {"resourceVersion": "7"}}) == [expected]
 
 
 def definition(name: str) -> dict[str, Any]:
@@ -71,9 +90,9 @@ def test_1_37_prints_default_beside_the_class_that_claims_get() -> None:
     names = [row["cells"][0] for row in rows_for(STORAGECLASSES, classes, NOW, minor=37)]
     assert names == ["c", "b (default)", "a", "d"]
     assert [row["object"]["metadata"] for row in rows_for(STORAGECLASSES, classes, NOW, minor=37)] == [
-        row["object"]["metadata"] for row in rows_for(STORAGECLASSES, classes, NOW)
+        row["object"]["metadata"] for row in rows_for(STORAGECLASSES, classes, NOW, minor=36)
     ]
-    assert [row["cells"][0] for row in rows_for(STORAGECLASSES, classes, NOW)] == [
+    assert [row["cells"][0] for row in rows_for(STORAGECLASSES, classes, NOW, minor=36)] == [
         "c (default)", "b (default)", "a (default)", "d",
     ]  # fmt: skip
 
@@ -143,7 +162,7 @@ def test_the_state_of_a_pod_is_one_word(obj: dict[str, Any], ready: str, status:
 
 
 def test_a_pod_that_ended_has_a_row_condition() -> None:
-    ended, alive = (rows_for(PODS, [pod({"phase": phase})], NOW)[0] for phase in ("Failed", "Running"))
+    ended, alive = (rows_for(PODS, [pod({"phase": phase})], NOW, minor=36)[0] for phase in ("Failed", "Running"))
     assert ended["conditions"] == [
         {"type": "Completed", "status": "True", "reason": "Failed", "message": "The pod failed."}
     ]
@@ -177,12 +196,12 @@ def test_an_event_of_the_new_api_looks_like_one_of_the_old() -> None:
 
 def test_a_table_carries_what_was_asked_for_of_each_object() -> None:
     obj = pod({"phase": "Running"})
-    whole = table_for(PODS, [obj], NOW, "Object", {"resourceVersion": "7"})
+    whole = table_for(PODS, [obj], NOW, "Object", {"resourceVersion": "7"}, minor=36)
     assert whole["metadata"] == {"resourceVersion": "7"}
     assert whole["rows"][0]["object"]["kind"] == "Pod"
-    metadata = table_for(PODS, [obj], NOW)["rows"][0]["object"]
+    metadata = table_for(PODS, [obj], NOW, minor=36)["rows"][0]["object"]
     assert metadata == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
-    assert table_for(PODS, [obj], NOW, "None")["rows"][0]["object"] is None
+    assert table_for(PODS, [obj], NOW, "None", minor=36)["rows"][0]["object"] is None
 
 
 DURATIONS = [

@@ -61,7 +61,7 @@ def test_an_object_and_a_list_are_as_kubernetes_writes_them():
 def test_a_table_names_what_is_not_well():
     listed = status_list([component_status("scheduler", "it does not run"), component_status("etcd-0", "")])
     media_type = negotiate(TABLE, list_=True)
-    table = orjson.loads(computed_body(COMPONENTSTATUSES, listed, media_type, {}, MOMENT))
+    table = orjson.loads(computed_body(COMPONENTSTATUSES, listed, media_type, {}, MOMENT, 36))
     assert table["metadata"] == {}
     assert [each["name"] for each in table["columnDefinitions"]] == ["Name", "Status", "Message", "Error"]
     assert [each["cells"] for each in table["rows"]] == [
@@ -74,9 +74,9 @@ def test_metadata_alone_of_one_and_of_all():
     one = component_status("etcd-0", "")
     media_type = negotiate(METADATA.format(""), list_=False)
     shown = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "etcd-0"}}
-    assert orjson.loads(computed_body(COMPONENTSTATUSES, one, media_type, {}, MOMENT)) == shown
+    assert orjson.loads(computed_body(COMPONENTSTATUSES, one, media_type, {}, MOMENT, 36)) == shown
     media_type = negotiate(METADATA.format("List"), list_=True)
-    listed = orjson.loads(computed_body(COMPONENTSTATUSES, status_list([one]), media_type, {}, MOMENT))
+    listed = orjson.loads(computed_body(COMPONENTSTATUSES, status_list([one]), media_type, {}, MOMENT, 36))
     assert (listed["kind"], listed["items"]) == ("PartialObjectMetadataList", [shown])
 
 

@@ -98,6 +98,22 @@ def test_a_definition_is_established_before_its_create_is_answered(virtual) -> N
     virtual(scenario)
 
 
+def test_conditions_that_somebody_takes_away_do_not_come_back_while_the_names_stay(virtual) -> None:
+    """As a 1.36.2 answered."""
+
+    async def scenario(api) -> None:
+        await api.admin.create(CRDS, definition())
+        taken = {"status": {"conditions": []}}
+        await api.admin.patch(CRDS, "widgets.example.com", taken, subresource="status")
+        assert (await api.admin.get(CRDS, "widgets.example.com"))["status"]["conditions"] == []
+        assert (await refused(api.admin.list(WIDGETS, "default"))).code == 404
+        more = {"spec": {"names": {"shortNames": ["w"]}}}
+        await api.admin.patch(CRDS, "widgets.example.com", more)
+        assert len((await api.admin.get(CRDS, "widgets.example.com"))["status"]["conditions"]) == 2
+
+    virtual(scenario)
+
+
 def test_objects_are_pruned_defaulted_and_counted(virtual) -> None:
     async def scenario(api) -> None:
         await api.admin.create(CRDS, definition())

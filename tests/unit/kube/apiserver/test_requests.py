@@ -10,7 +10,7 @@ from lastcall.kube.api.errors import StatusError
 from lastcall.kube.apiserver.allocators import AllocationError, Allocator, ClusterIPAllocator, NodePortAllocator
 from lastcall.kube.apiserver.deletion import DeleteOptions
 from lastcall.kube.apiserver.requestinfo import request_info
-from lastcall.kube.apiserver.wire.negotiation import JSON, YAML, negotiate
+from lastcall.kube.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, check_offered, negotiate
 from lastcall.kube.apiserver.wire.options import (
     decode_continue,
     encode_continue,
@@ -114,7 +114,8 @@ def test_any_other_token_is_a_bad_request(token: str) -> None:
         ("", False, (JSON, "")),
         ("*/*", False, (JSON, "")),
         ("application/yaml", False, (YAML, "")),
-        ("application/vnd.kubernetes.protobuf,application/json", False, (JSON, "")),
+        (f"{PROTOBUF},application/json", False, (PROTOBUF, "")),
+        (f"application/json;q=0.5,{PROTOBUF};as=Table;v=v1;g=meta.k8s.io", True, (JSON, "")),
         ("application/json;q=0.5,application/yaml", False, (YAML, "")),
         ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", True, (JSON, "Table")),
         ("application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", True, (JSON, "PartialObjectMetadataList")),
@@ -134,6 +135,13 @@ def test_forms_that_cannot_be_served(accept: str) -> None:
     with pytest.raises(StatusError) as caught:
         negotiate(accept, list_=True)
     assert caught.value.code == 406
+
+
+def test_a_route_that_offers_one_media_type_refuses_clients_of_others() -> None:
+    for accept in ("", "*/*", f"{PROTOBUF},application/json"):
+        check_offered(accept, JSON)
+    with pytest.raises(StatusError, match=r"Available representations: application/json$"):
+        check_offered(PROTOBUF, JSON)
 
 
 def test_an_allocator_gives_each_number_once_until_it_comes_back() -> None:

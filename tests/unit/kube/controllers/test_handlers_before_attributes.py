@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, RESOURCEQUOTAS, SERVICEACCOUNTS
 from lastcall.kube.apiserver.auth.authentication import UserInfo
@@ -50,7 +51,9 @@ ORDERS = {"definition first": (definition, quota), "quota first": (quota, defini
 
 
 def controllers(world: World, client: Client) -> Awaitable[None]:
-    return run_controllers(world=world, client=client, recorder_for=Records().for_actor, root_ca_pem=b"CA")
+    return run_controllers(
+        gates=FeatureGates(), world=world, client=client, recorder_for=Records().for_actor, root_ca_pem=b"CA"
+    )
 
 
 async def is_counted(world: World, client: Client) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Collection
 import pytest
 from fake_api import FakeAPI, ListRecorder
 
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.controllers.access.certificates.first_request import NAME as CERTIFICATES
 from lastcall.kube.controllers.manager import CONTROLLERS, run_controllers
 from lastcall.kube.controllers.serviceaccount.tokens import COMPONENT as TOKENS
@@ -20,7 +21,12 @@ def watched(names: Collection[str]) -> set[str]:
         api, recorder = FakeAPI(world), ListRecorder(world)
         async with Tasks() as tasks:
             controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca", names=names
+                gates=FeatureGates(),
+                world=world,
+                client=api,
+                recorder_for=lambda _: recorder,
+                root_ca_pem=b"ca",
+                names=names,
             )
             tasks.spawn(controllers, name="controllers")
             await world.clock.sleep(1)

@@ -8,6 +8,7 @@ from fake_api import ListRecorder
 from waiting import until
 
 from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.resources import (
     CONFIGMAPS,
     ENDPOINTSLICES,
@@ -57,10 +58,12 @@ async def control_plane(world: World, client):
     recorder = ListRecorder(world)
     async with Tasks() as tasks:
         tasks.spawn(
-            run_controllers(world=world, client=client, recorder_for=lambda _: recorder, root_ca_pem=b"CA"),
+            run_controllers(
+                gates=FeatureGates(), world=world, client=client, recorder_for=lambda _: recorder, root_ca_pem=b"CA"
+            ),
             name="controllers",
         )
-        tasks.spawn(run_scheduler(world=world, client=client, recorder=recorder), name="scheduler")
+        tasks.spawn(run_scheduler(world=world, client=client, recorder=recorder, minor=36), name="scheduler")
         try:
             yield recorder
         finally:

@@ -9,6 +9,7 @@ import pytest
 from fake_api import FakeAPI, ListRecorder
 
 from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import (
     CONTROLLERREVISIONS,
@@ -53,7 +54,12 @@ def run(resource: Resource, test: Callable[[World, FakeAPI, ListRecorder], Await
             api.put(NODES, {"metadata": {"name": name}})
         async with Tasks() as tasks:
             controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca", names=[NAMES[resource]]
+                gates=FeatureGates(),
+                world=world,
+                client=api,
+                recorder_for=lambda _: recorder,
+                root_ca_pem=b"ca",
+                names=[NAMES[resource]],
             )
             tasks.spawn(controllers, name="controllers")
             await world.clock.sleep(1)

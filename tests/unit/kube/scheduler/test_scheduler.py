@@ -37,7 +37,7 @@ def with_scheduler(test):
     async def main(world: World):
         api, recorder = FakeAPI(world), ListRecorder(world)
         async with Tasks() as tasks:
-            tasks.spawn(run_scheduler(world=world, client=api, recorder=recorder), name="scheduler")
+            tasks.spawn(run_scheduler(world=world, client=api, recorder=recorder, minor=36), name="scheduler")
             try:
                 return await test(world, api, recorder)
             finally:

@@ -26,11 +26,39 @@ async def test_history_keeps_the_last_writes_only() -> None:
     for index in range(30):
         await store.create(f"k/{index:02}", body)
     last = await store.revision()
-    async with store.watch("k/", last - 10) as events:
-        assert (await anext(events)).revision == last - 9
+    assert len((await store.list("k/", revision=last - 10))[0]) == 20
     with pytest.raises(Compacted):
-        async with store.watch("k/", last - 11):
-            pass
+        await store.list("k/", revision=last - 11)
+
+
+async def test_a_watch_begins_at_old_writes_of_its_kind_whatever_was_written_since() -> None:
+    store = MemoryStore(history=10)
+    first = await store.create("few/a", body)
+    second = await store.update("few/a", first.revision, body)
+    for index in range(200):
+        await store.create(f"many/{index:03}", body)
+    last = await store.revision()
+    await store.compact(last)
+    async with store.watch("few/", first.revision) as events:
+        assert [(await anext(events)).revision] == [second.revision]
+    async with store.watch("few/b", first.revision) as events:
+        assert events.take() is None
+    async with store.watch("never/", first.revision) as events:
+        assert events.take() is None
+    async with store.watch("many/", last - 100) as events:
+        assert [(await anext(events)).revision for _ in range(100)] == list(range(last - 99, last + 1))
+    for prefix, after in (("many/", last - 101), ("", first.revision)):
+        with pytest.raises(Compacted):
+            async with store.watch(prefix, after):
+                pass
+
+
+async def test_a_watch_goes_on_from_forgotten_writes_to_those_that_are_kept() -> None:
+    store = MemoryStore()
+    revisions = [(await store.create(f"k/{index}", body)).revision for index in range(6)]
+    await store.compact(revisions[3])
+    async with store.watch("k/", revisions[0]) as events:
+        assert [(await anext(events)).revision for _ in range(5)] == revisions[1:]
 
 
 async def test_history_is_bounded_in_bytes_but_keeps_ten_writes() -> None:
@@ -38,8 +66,13 @@ async def test_history_is_bounded_in_bytes_but_keeps_ten_writes() -> None:
     for index in range(50):
         await store.create(f"k/{index:02}", body)
     last = await store.revision()
-    async with store.watch("k/", last - 10) as events:
-        assert (await anext(events)).revision == last - 9
+    await store.list("k/", revision=last - 10)
+    for prefix in ("k/", ""):
+        async with store.watch(prefix, last - 10) as events:
+            assert (await anext(events)).revision == last - 9
+        with pytest.raises(Compacted):
+            async with store.watch(prefix, last - 11):
+                pass
     with pytest.raises(Compacted):
         await store.list("k/", revision=last - 11)
 

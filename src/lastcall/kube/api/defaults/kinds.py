@@ -271,7 +271,7 @@ def _definition(definition: Object) -> None:
         names["listKind"] = f"{kind}List"
     conversion = spec.setdefault("conversion", {"strategy": "None"})
     webhook = conversion.get("webhook")
-    if webhook is not None and webhook.get("clientConfig") is None and webhook.get("conversionReviewVersions") is None:
+    if webhook is not None and webhook.get("clientConfig") is None and not webhook.get("conversionReviewVersions"):
         del conversion["webhook"]
     service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
     if service is not None and service.get("port") is None:

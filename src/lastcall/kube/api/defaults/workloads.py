@@ -239,7 +239,12 @@ def network_policy(obj: Object) -> None:
 
 
 def ingress(obj: Object) -> None:
-    obj.setdefault("spec", {})
+    """The group of a backend's resource is always written (core/v1/types.go:TypedLocalObjectReference)."""
+    spec = obj.setdefault("spec", {})
+    paths = [path for rule in spec.get("rules") or () for path in (rule.get("http") or {}).get("paths") or ()]
+    for backend in (spec.get("defaultBackend"), *(path.get("backend") for path in paths)):
+        if backend and backend.get("resource") is not None:
+            backend["resource"].setdefault("apiGroup", None)
     obj.setdefault("status", {}).setdefault("loadBalancer", {})
 
 

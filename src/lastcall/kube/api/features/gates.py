@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from lastcall.kube.api.features.releases import DEFAULT_VERSION
+from lastcall.kube.api.features.releases import DEFAULT_VERSION, RELEASES
 
 CONTAINER_RESTART_RULES = "ContainerRestartRules"
 HPA_SCALE_TO_ZERO = "HPAScaleToZero"
@@ -136,6 +136,12 @@ def feature_gates(version: str, settings: Mapping[str, bool]) -> FeatureGates:
                 way_out = f"set {name}=false too" if not settings.get(name) else f"set {other}=true"
                 raise FeatureGateError(f"feature gate {name} needs {other}, which is off: {way_out}")
     return gates
+
+
+def gates_of_server(version: str) -> FeatureGates:
+    """Return the gates of what an API server says of itself (`v1.36.2`), of the default version for any other."""
+    reproduced = ".".join(version.removeprefix("v").split(".")[:2])
+    return FeatureGates(reproduced if reproduced in RELEASES else DEFAULT_VERSION)
 
 
 @cache

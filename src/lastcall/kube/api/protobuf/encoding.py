@@ -1,4 +1,4 @@
-"""Answers in Kubernetes's protobuf: from an object to the bytes that a client gets which reads nothing else.
+"""Answers in Kubernetes's protobuf: from an object to the bytes that a client gets.
 
 The other way round is `lastcall.kube.api.protobuf.decoding`, whose field numbers are used here.
 
@@ -8,6 +8,7 @@ Sources: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, the generated
 import base64
 import struct
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import orjson
@@ -34,9 +35,26 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
 
 def encode_envelope(obj: Object) -> bytes:
     """`obj`, which says its kind and apiVersion, in a `k8s\\0` envelope."""
-    api_version, kind = obj.get("apiVersion", ""), obj.get("kind", "")
-    type_meta = delimited(1, api_version.encode()) + delimited(2, kind.encode())
-    raw = _message(message_of(api_version, kind), obj)
+    return _enveloped(obj, _message(_message_name(obj), obj))
+
+
+def encode_items(head: Object, items: list[Object]) -> bytes:
+    """Some items of the list `head`, as they stand in its message."""
+    number, field = next((number, each) for number, each in _fields(_message_name(head)) if each.name == "items")
+    return b"".join([_field(number, field, item) for item in items])
+
+
+def encode_list(head: Object, items: bytes) -> bytes:
+    """The list `head` with `items`, which are encoded, in an envelope."""
+    return _enveloped(head, _message(_message_name(head), head) + items)
+
+
+def _message_name(obj: Object) -> str:
+    return message_of(obj.get("apiVersion", ""), obj.get("kind", ""))
+
+
+def _enveloped(obj: Object, raw: bytes) -> bytes:
+    type_meta = delimited(1, obj.get("apiVersion", "").encode()) + delimited(2, obj.get("kind", "").encode())
     return MAGIC + delimited(1, type_meta) + delimited(2, raw) + delimited(3, b"") + delimited(4, b"")
 
 
@@ -46,10 +64,16 @@ def watch_frame(type_: str, obj: Object) -> bytes:
     return struct.pack(">I", len(event)) + event
 
 
+@cache
+def _fields(message: str) -> list[tuple[int, ProtobufField]]:
+    """The fields of a message in the order of their numbers."""
+    return sorted(fields_of(message).items())
+
+
 def _message(message: str, obj: Object) -> bytes:
     out: list[bytes] = []
     always = _ALWAYS.get(message, ())
-    for number, field in sorted(fields_of(message).items()):
+    for number, field in _fields(message):
         if field.inline:
             out.append(delimited(number, _message(field.type, obj)))
             continue

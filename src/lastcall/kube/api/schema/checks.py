@@ -435,7 +435,7 @@ def _prune_struct(struct: Struct, value: Object, empties: Empties) -> None:
     for key in gone:
         del value[key]
     for key in struct.nulls:
-        if not value.get(key):
+        if value.get(key) is None or not (value[key] or keeps_empty(struct.name)):
             note_empty(empties, value, key)
             value[key] = None
     if any(key not in value for key in struct.always):
@@ -450,9 +450,24 @@ def _as_base64(value: str | list[int | None] | None) -> str:
     return value or ""
 
 
+def keeps_empty(name: str) -> bool:
+    """Return True for a type whose kinds are stored as JSON: an empty list of theirs stays, where it is always written.
+
+    Others are stored in protobuf, which has none. (apiextensions-apiserver and kube-aggregator: LegacyCodec)
+    """
+    return name.startswith(("apiextensions.", "apiregistration."))
+
+
 def omits_empty(field: Field) -> bool:
     """Whether an empty value of this field is not encoded."""
+    if field.item is not None and field.item.ref in _EVEN_EMPTY:
+        return False
     return field.omitted or field.format in TIMES
+
+
+_EVEN_EMPTY = frozenset({"autoscaling.v2.HPAScalingPolicy", "apiextensions.v1.JSONSchemaPropsOrStringArray"})
+"""An empty list of policies asks for no defaults, and is then refused (autoscaling/v2/defaults.go:copyHPAScalingRules).
+Empty `dependencies` of a schema are refused, too."""
 
 
 # What a null in a list or map becomes.

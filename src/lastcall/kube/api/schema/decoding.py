@@ -22,6 +22,7 @@ from lastcall.kube.api.schema.checks import (
     check_scalar,
     check_value,
     is_int_or_string,
+    keeps_empty,
     note_empty,
     omits_empty,
     prune,
@@ -76,6 +77,7 @@ def _struct_decoder(name: str, *, copies: bool) -> _Decode:
     members: dict[str, _Member] = {}
     nulls: tuple[str, ...] = ()
     always: tuple[tuple[str, Any], ...] = ()
+    keeps = keeps_empty(name)
 
     def decode(value: Object, empties: Empties) -> Any:
         nonlocal nulls, always
@@ -108,7 +110,7 @@ def _struct_decoder(name: str, *, copies: bool) -> _Decode:
             for key in gone:
                 del new[key]
         if nulls or always:
-            _complete(new, nulls, always, empties)
+            _complete(new, nulls, always, empties, keeps)
         return new
 
     return decode
@@ -123,10 +125,12 @@ def _is_left_out(new: Object, key: str, value: Any, kind: type | None, name: str
     return True
 
 
-def _complete(new: Object, nulls: tuple[str, ...], always: tuple[tuple[str, Any], ...], empties: Empties) -> None:
-    """Add what the encoder of a struct writes although nobody set it."""
+def _complete(
+    new: Object, nulls: tuple[str, ...], always: tuple[tuple[str, Any], ...], empties: Empties, keeps: bool
+) -> None:
+    """Add what the encoder of a struct writes although nobody set it. `keeps`: see `keeps_empty`."""
     for key in nulls:
-        if not new.get(key):
+        if new.get(key) is None or not (new[key] or keeps):
             if key in new:
                 note_empty(empties, new, key)
             new[key] = None

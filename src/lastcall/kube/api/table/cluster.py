@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lastcall.kube.api.meta import Object, name_of
-from lastcall.kube.api.table.text import NONE, UNSET, age, human_duration
+from lastcall.kube.api.table.text import NONE, UNSET, age, created, human_duration
 from lastcall.kube.api.text.go_selectors import selector_text
 
 
@@ -99,7 +99,7 @@ def volume_attributes_class(obj: Object, now: datetime) -> list[Any]:
 
 
 def created_at(obj: Object, now: datetime) -> list[Any]:
-    return [name_of(obj), obj["metadata"].get("creationTimestamp")]
+    return [name_of(obj), created(obj)]
 
 
 def resource_claim(obj: Object, now: datetime) -> list[Any]:
@@ -169,7 +169,7 @@ def admission_policy_binding(obj: Object, now: datetime) -> list[Any]:
     elif ref is not None:
         selector: Any = ref.get("selector") or {}
         shown = selector_text(selector)
-    return [name_of(obj), _spec(obj).get("policyName"), shown, age(obj, now)]
+    return [name_of(obj), _spec(obj).get("policyName", ""), shown, age(obj, now)]
 
 
 ROWS = {

@@ -15,7 +15,7 @@ from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.table.cluster import ROWS as CLUSTER_ROWS
 from lastcall.kube.api.table.custom import custom_columns, custom_row
 from lastcall.kube.api.table.pod import pod_conditions, pod_row
-from lastcall.kube.api.table.text import NONE, UNKNOWN, age, format_labels, listed, since
+from lastcall.kube.api.table.text import NONE, UNKNOWN, age, created, format_labels, listed, since
 from lastcall.kube.api.table.workloads import ROWS, with_one_default
 
 IncludeObject = Literal["None", "Metadata", "Object"]
@@ -52,6 +52,8 @@ def _service_port(port: Object) -> str:
 def _external_ip(service: Object) -> str:
     spec = service.get("spec") or {}
     given = list(spec.get("externalIPs") or ())
+    if not spec.get("type"):
+        return UNKNOWN
     if spec.get("type") == "ExternalName":
         return str(spec.get("externalName") or NONE)
     if spec.get("type") == "LoadBalancer":
@@ -167,7 +169,7 @@ def definition(obj: Object, now: datetime) -> list[Any]:
 
 
 def _name_and_creation(obj: Object, now: datetime) -> list[Any]:
-    return [name_of(obj), (obj.get("metadata") or {}).get("creationTimestamp")]
+    return [name_of(obj), created(obj)]
 
 
 PRINTERS: dict[tuple[str, str], Printer] = {
@@ -231,7 +233,7 @@ def _printer(resource: Resource, minor: int) -> Printer:
     return since or PRINTERS.get(key, _DEFAULT)
 
 
-def columns_for(resource: Resource, minor: int = 36) -> list[Object]:
+def columns_for(resource: Resource, minor: int) -> list[Object]:
     """Return the `columnDefinitions` of Kubernetes 1.`minor`."""
     if isinstance(resource, CustomResource):
         return custom_columns(resource)
@@ -264,7 +266,8 @@ def rows_for(
     objects: Sequence[Object],
     now: datetime,
     include_object: IncludeObject = "Metadata",
-    minor: int = 36,
+    *,
+    minor: int,
 ) -> list[Object]:
     """Return the rows of Kubernetes 1.`minor`."""
     printer = _printer(resource, minor)
@@ -297,7 +300,8 @@ def table_for(
     now: datetime,
     include_object: IncludeObject = "Metadata",
     metadata: Object | None = None,
-    minor: int = 36,
+    *,
+    minor: int,
 ) -> Object:
     """Return a `meta.k8s.io/v1` Table of Kubernetes 1.`minor`.
 
@@ -308,5 +312,5 @@ def table_for(
         "apiVersion": "meta.k8s.io/v1",
         "metadata": metadata or {},
         "columnDefinitions": columns_for(resource, minor),
-        "rows": rows_for(resource, objects, now, include_object, minor),
+        "rows": rows_for(resource, objects, now, include_object, minor=minor),
     }

@@ -55,6 +55,11 @@ def since(text: str | None, now: datetime) -> str:
     return human_duration(now - parse_rfc3339(text)) if text else UNKNOWN
 
 
+def created(obj: Object) -> str:
+    """Return when the object was made; of a watch's bookmark, which is an object with nothing in it, Go's zero time."""
+    return (obj.get("metadata") or {}).get("creationTimestamp") or "0001-01-01T00:00:00Z"
+
+
 def age(obj: Object, now: datetime) -> str:
     return since((obj.get("metadata") or {}).get("creationTimestamp"), now)
 

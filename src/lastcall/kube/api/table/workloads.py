@@ -11,7 +11,7 @@ from lastcall.kube.api.meta import Object, labels_of, name_of
 from lastcall.kube.api.pods.spec import get_condition
 from lastcall.kube.api.quantity import parse_quantity
 from lastcall.kube.api.selectors import selector_of_expressions
-from lastcall.kube.api.table.text import NONE, UNKNOWN, UNSET, age, format_labels, human_duration, since
+from lastcall.kube.api.table.text import NONE, UNKNOWN, UNSET, age, created, format_labels, human_duration, since
 from lastcall.kube.api.text.times import parse_rfc3339
 
 _CONTAINERS_SHOWN = ("Containers*", "Images*")
@@ -53,7 +53,8 @@ def _replicas(obj: Object) -> int:
 def deployment(obj: Object, now: datetime) -> list[Any]:
     ready = f"{_status(obj, 'readyReplicas')}/{_replicas(obj)}"
     counts = [_status(obj, "updatedReplicas"), _status(obj, "availableReplicas")]
-    return [name_of(obj), ready, *counts, age(obj, now), *_containers(obj), _selector(obj)]
+    selector = _selector(obj) if obj.get("spec") else ""
+    return [name_of(obj), ready, *counts, age(obj, now), *_containers(obj), selector]
 
 
 def replica_set(obj: Object, now: datetime) -> list[Any]:
@@ -247,7 +248,7 @@ def network_policy(obj: Object, now: datetime) -> list[Any]:
 
 def created_at(obj: Object, now: datetime) -> list[Any]:
     """Roles and LimitRanges show the time itself."""
-    return [name_of(obj), obj["metadata"].get("creationTimestamp")]
+    return [name_of(obj), created(obj)]
 
 
 def role_binding(obj: Object, now: datetime) -> list[Any]:
@@ -300,7 +301,7 @@ def with_one_default(classes: Sequence[Object]) -> list[Object]:
 
 def storage_class(obj: Object, now: datetime) -> list[Any]:
     name = name_of(obj) + (" (default)" if _is_default(obj) else "")
-    shown = [obj.get("provisioner", ""), obj.get("reclaimPolicy", "Delete"), obj.get("volumeBindingMode", UNSET)]
+    shown = [obj.get("provisioner", ""), obj.get("reclaimPolicy", "Delete"), obj.get("volumeBindingMode", "Immediate")]
     return [name, *shown, bool(obj.get("allowVolumeExpansion")), age(obj, now)]
 
 
@@ -328,7 +329,7 @@ def persistent_volume(obj: Object, now: datetime) -> list[Any]:
     phase = "Terminating" if obj["metadata"].get("deletionTimestamp") else status.get("phase", "")
     return [
         name_of(obj),
-        (spec.get("capacity") or {}).get("storage", ""),
+        (spec.get("capacity") or {}).get("storage", "0"),
         _access_modes(spec.get("accessModes")),
         spec.get("persistentVolumeReclaimPolicy", ""),
         phase,

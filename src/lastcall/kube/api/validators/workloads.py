@@ -303,7 +303,10 @@ def validate_pod_template(obj: Object) -> list[FieldError]:
 
 
 def new_controller_revision(obj: Object) -> list[FieldError]:
-    errors = [] if obj.get("data") is not None else [required("data", "data is mandatory")]
+    errors: list[FieldError] = []
+    data = obj.get("data")
+    if not isinstance(data, dict):
+        errors = [required("data", "data is mandatory" if data is None else "data must be a valid JSON object")]
     return errors + validate_controller_revision(obj)
 
 

@@ -43,7 +43,12 @@ from lastcall.kube.api.resources import (
 from lastcall.kube.api.scheduling import NO_SCHEDULE, NOT_READY, taints_of
 from lastcall.kube.apiserver.admission import limits
 from lastcall.kube.apiserver.admission.attributes import Attributes, Operation
-from lastcall.kube.apiserver.admission.classes import set_ingress_class, set_runtime_class, topology_labels
+from lastcall.kube.apiserver.admission.classes import (
+    check_overhead,
+    set_ingress_class,
+    set_runtime_class,
+    topology_labels,
+)
 from lastcall.kube.apiserver.admission.hooks import Hooks
 from lastcall.kube.apiserver.admission.node_restriction import NodeRestriction
 from lastcall.kube.apiserver.admission.pod_resize import check as check_resize
@@ -98,7 +103,7 @@ class Admission:
         nodes: NodeRestriction,
         hooks: Hooks,
         quotas: "Callable[[], QuotaStore]",
-        minor: int = 36,
+        minor: int,
     ) -> None:
         self._world = world
         self.reader = reader
@@ -228,9 +233,8 @@ class Admission:
     async def _classes(self, a: Attributes) -> None:
         """RuntimeClass, and PodTopologyLabels of a Pod that comes with its node."""
         pod, spec = a.new, a.new["spec"]
-        name = spec.get("runtimeClassName")
-        if name is not None or spec.get("overhead"):
-            set_runtime_class(pod, None if name is None else await a.reader.get(RUNTIMECLASSES, "", name))
+        if (name := spec.get("runtimeClassName")) is not None:
+            set_runtime_class(pod, await a.reader.get(RUNTIMECLASSES, "", name))
         if spec.get("nodeName") and (labels := await self._topology_labels(a.reader, spec["nodeName"])):
             pod["metadata"]["labels"] = {**labels, **labels_of(pod)}
 
@@ -270,6 +274,12 @@ class Admission:
     async def _check_limits(self, a: Attributes) -> None:
         if limit_ranges := await a.reader.list(LIMITRANGES, a.new["metadata"].get("namespace") or ""):
             limits.check(a.resource, a.new, limit_ranges)
+
+    async def _class_overhead(self, a: Attributes) -> None:
+        spec = a.new["spec"]
+        if a.old is None and spec.get("overhead"):
+            name = spec.get("runtimeClassName")
+            check_overhead(a.new, None if name is None else await a.reader.get(RUNTIMECLASSES, "", name))
 
     async def _node_can(self, a: Attributes) -> None:
         """NodeDeclaredFeatureValidator and the check of a resize, where a spec has changed on its node."""
@@ -404,11 +414,11 @@ _ON_UPDATE: Mapping[Resource, Step] = {
 
 _EVERY_VALIDATED: tuple[Step, ...] = (Admission._pod_security,)
 _VALIDATED: Mapping[Resource, tuple[Step, ...]] = {
-    PODS: (Admission._limits_of_new, Admission._node_can, Admission._pod_security),
+    PODS: (Admission._limits_of_new, Admission._node_can, Admission._pod_security, Admission._class_overhead),
     PERSISTENTVOLUMECLAIMS: (Admission._limits_of_kept, Admission._pod_security),
     NAMESPACES: (Admission._pod_security_labels,),
 }
-"""LimitRanger and PodSecurity."""
+"""LimitRanger, PodSecurity and RuntimeClass."""
 
 _NEVER_CHARGED = frozenset({EVENTS, EVENTS_V1})
 _CHARGED_AGAIN: Mapping[Resource, tuple[str, ...]] = {

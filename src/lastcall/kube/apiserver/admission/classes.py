@@ -24,17 +24,25 @@ def set_runtime_class(pod: Object, runtime_class: Object | None) -> None:
     spec, name = pod["spec"], pod["spec"].get("runtimeClassName")
     if name is not None and runtime_class is None:
         raise _refused(pod, f'pod rejected: RuntimeClass "{name}" not found')
-    overhead = ((runtime_class or {}).get("overhead") or {}).get("podFixed")
-    if overhead is None:
-        if spec.get("overhead"):
-            why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-            raise _refused(pod, why)
-    elif spec.get("overhead") and parse(spec["overhead"]) != parse(overhead):
-        raise _refused(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
-    else:
+    if (overhead := _overhead(runtime_class)) is not None:
+        if spec.get("overhead") and parse(spec["overhead"]) != parse(overhead):
+            raise _refused(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
         spec["overhead"] = dict(overhead)
     if scheduling := (runtime_class or {}).get("scheduling"):
         _set_scheduling(pod, scheduling)
+
+
+def check_overhead(pod: Object, runtime_class: Object | None) -> None:
+    """Raise the 403 StatusError of a Pod that is in order and has an overhead which no class gave it.
+
+    (`validateOverhead`)
+    """
+    if pod["spec"].get("overhead") and _overhead(runtime_class) is None:
+        raise _refused(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+
+
+def _overhead(runtime_class: Object | None) -> Object | None:
+    return ((runtime_class or {}).get("overhead") or {}).get("podFixed")
 
 
 def _set_scheduling(pod: Object, scheduling: Object) -> None:

@@ -12,15 +12,15 @@ from lastcall.kube.apiserver.wire.negotiation import MediaType, check_form
 
 
 def computed_body(
-    resource: Resource, answer: Object, media_type: MediaType, query: Mapping[str, str], moment: datetime
+    resource: Resource, answer: Object, media_type: MediaType, query: Mapping[str, str], moment: datetime, minor: int
 ) -> bytes:
     """`answer` is an object or a list of them. Raises the 406 StatusError of a form that there is not."""
     if "items" not in answer:
-        return object_body(resource, answer, media_type, query, moment)
+        return object_body(resource, answer, media_type, query, moment, minor)
     check_form(media_type, resource, list_=True)
     items: list[Object] = answer["items"]
     if media_type.as_ == "Table":
-        return orjson.dumps(table(resource, items, media_type, query, {}, moment))
+        return orjson.dumps(table(resource, items, media_type, query, {}, moment, minor))
     if media_type.as_ == "PartialObjectMetadataList":
         return orjson.dumps(
             {

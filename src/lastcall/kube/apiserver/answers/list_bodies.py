@@ -7,19 +7,20 @@ Sources: apiserver pkg/endpoints/handlers/response.go, pkg/endpoints/handlers/ge
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import orjson
 
 from lastcall.kube.api.custom.kinds import CustomResource
 from lastcall.kube.api.meta import Object
+from lastcall.kube.api.protobuf.encoding import encode_items, encode_list
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.apiserver.answers.representation import META_GROUP, partial_metadata, reformat, table
 from lastcall.kube.apiserver.answers.sending import PIECE_BYTES
 from lastcall.kube.apiserver.operations import Operations
 from lastcall.kube.apiserver.registry.listing import SLICE, Page
 from lastcall.kube.apiserver.registry.objects import list_head
-from lastcall.kube.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, MediaType, check_form
+from lastcall.kube.apiserver.wire.negotiation import PROTOBUF, YAML, MediaType, check_form
 from lastcall.kube.store.api import Entry
 
 END = b"]}\n"
@@ -86,8 +87,12 @@ async def list_body(
     if media_type.plain and is_stored_form(operations, resource):
         return b"".join((await stored_list(operations, resource, page)).pieces)
     if media_type.name == PROTOBUF:
-        in_json = replace(media_type, name=JSON)
-        return reformat(await list_body(operations, resource, page, in_json, query), media_type)
+        head, _, shape = _form(operations, resource, page, media_type, query)
+        items = []
+        for entries in _slices(page.entries):
+            items.append(encode_items(head, shape([operations.decode(resource, each.value) for each in entries])))
+            await operations.clock.sleep(0)
+        return encode_list(head, b"".join(items))
     return b"".join([piece async for piece in list_pieces(operations, resource, page, media_type, query)])
 
 

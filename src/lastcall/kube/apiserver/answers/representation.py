@@ -31,7 +31,7 @@ def table(
     query: Mapping[str, str],
     meta: Object,
     moment: datetime,
-    minor: int = 36,
+    minor: int,
 ) -> Object:
     """Return a Table of `objects` as of `moment`, with the columns of Kubernetes 1.`minor`.
 
@@ -45,7 +45,7 @@ def table(
         why = f"includeObject: Invalid value: {go_quote(asked)}: must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: {why}")
     include: IncludeObject = "Object" if asked == "Object" else "None" if asked == "None" else "Metadata"
-    made = table_for(resource, objects, moment, include, meta, minor)
+    made = table_for(resource, objects, moment, include, meta, minor=minor)
     made["apiVersion"] = f"{META_GROUP}/{media_type.version}"
     if include == "Metadata" and media_type.version != "v1":
         for row in made["rows"]:
@@ -67,7 +67,7 @@ def object_body(
     media_type: MediaType,
     query: Mapping[str, str],
     moment: datetime,
-    minor: int = 36,
+    minor: int,
 ) -> bytes:
     """One object in the wanted form. Raises the 406 StatusError of a form that only a list has."""
     check_form(media_type, resource, list_=False)

@@ -11,9 +11,18 @@ from lastcall.kube.apiserver.auth.tokens import TokenIssuer
 from lastcall.kube.apiserver.catalog import Catalog
 from lastcall.kube.apiserver.paths.health import health
 from lastcall.kube.apiserver.requestinfo import RequestInfo
-from lastcall.kube.apiserver.wire.negotiation import INDENTED, JSON, PLAIN, negotiate, not_acceptable
+from lastcall.kube.apiserver.wire.negotiation import (
+    INDENTED,
+    JSON,
+    PLAIN,
+    check_offered,
+    negotiate,
+    not_acceptable,
+)
 from lastcall.kube.apiserver.wire.requests import pretty
 from lastcall.world.aiohttp_inside import server as web
+
+JWKS = "application/jwk-set+json"
 
 ANY_METHOD = ("/", "/apis")
 """Paths with no router of methods before them (kube-aggregator apiserver.go, apiserver pkg/server/routes/index.go)."""
@@ -36,7 +45,8 @@ class Documents:
         if path in self._catalog.discovery.aggregated and "apidiscovery.k8s.io" in accept:
             return self._aggregated(request, path, accept)
         if path == "/openid/v1/jwks":
-            return web.Response(body=orjson.dumps(self._issuer.jwks()), content_type="application/jwk-set+json")
+            check_offered(accept, JWKS)
+            return web.Response(body=orjson.dumps(self._issuer.jwks()), content_type=JWKS)
         if path == "/.well-known/openid-configuration":
             return web.Response(body=orjson.dumps(self._issuer.configuration(request.host)), content_type=JSON)
         document = self._catalog.discovery.documents.get(path)
@@ -50,9 +60,13 @@ class Documents:
         # of a CONNECT there is no path: its target is an authority (RFC 9110 section 9.3.6)
         if request.method != "GET" and (path not in ANY_METHOD or request.method == "CONNECT"):
             raise method_not_allowed()
-        media_type = negotiate(accept, list_=False, table=False)
-        if path == "/version":
+        if path == "/":
+            media_type = PLAIN
+        elif path == "/version":
+            check_offered(accept, JSON)
             media_type = INDENTED
+        else:
+            media_type = negotiate(accept, list_=False, table=False)
         return self._responses.document(request, document, pretty(request, media_type))
 
     def _aggregated(self, request: web.BaseRequest, path: str, accept: str) -> web.Response:

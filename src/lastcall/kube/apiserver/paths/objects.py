@@ -148,7 +148,7 @@ class Objects:
         request, info, resource = scope.request, scope.info, scope.resource
         if info.subresource not in ("", "status", "scale", "ephemeralcontainers", "resize", "approval"):
             raise method_not_allowed()
-        media_type = media_type_of(request, list_=False, rows=has_rows(resource, info.subresource))
+        media_type = media_type_of(request, resource, list_=False, rows=has_rows(resource, info.subresource))
         if info.subresource == "scale":
             scale = await self._operations.get_scale(resource, info.namespace, info.name)
             return self._responses.object(request, SCALES, scale, media_type)
@@ -164,7 +164,7 @@ class Objects:
 
     async def _list(self, scope: RequestScope) -> web.StreamResponse:
         request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
-        media_type = media_type_of(request, list_=True)
+        media_type = media_type_of(request, resource, list_=True)
         options = parse_list_options(request.query, watch=False)
         page = await self._operations.list(resource, namespace_of(info, resource), options)
         if missing := self._operations.unreadable(resource, namespace_of(info, resource)):
@@ -189,7 +189,7 @@ class Objects:
         query = dict(request.query)
         if info.name:
             query["fieldSelector"] = f"metadata.name={info.name}"
-        media_type = media_type_of(request, list_=True)
+        media_type = media_type_of(request, resource, list_=True)
         if media_type.name == YAML:
             raise not_acceptable(True, stream=True)
         options = parse_list_options(query, watch=True)
@@ -244,7 +244,7 @@ class Objects:
         takes_name = info.subresource in ("binding", "eviction", "token")
         if bool(info.name) is not takes_name or (resource.namespaced and not info.namespace):
             raise method_not_allowed()
-        media_type = media_type_of(request, list_=False, rows=has_rows(resource, info.subresource))
+        media_type = media_type_of(request, resource, list_=False, rows=has_rows(resource, info.subresource))
         context = context_of(request, user, "CreateOptions")
         obj = await self._bodies.object(request, _body_kind(resource, info), context)
         answer = await self._operations.create(
@@ -260,7 +260,7 @@ class Objects:
     async def _update(self, scope: RequestScope) -> web.StreamResponse:
         request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
         needs_name(info)
-        media_type = media_type_of(request, list_=False, rows=has_rows(resource, info.subresource))
+        media_type = media_type_of(request, resource, list_=False, rows=has_rows(resource, info.subresource))
         context = context_of(request, user, "UpdateOptions")
         obj = await self._bodies.object(request, _body_kind(resource, info), context)
         namespace = info.namespace if resource.namespaced else ""
@@ -274,7 +274,7 @@ class Objects:
         request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
         needs_name(info)
         content_type = patch_type(request.headers.get("Content-Type", ""))
-        media_type = media_type_of(request, list_=False, rows=has_rows(resource, info.subresource))
+        media_type = media_type_of(request, resource, list_=False, rows=has_rows(resource, info.subresource))
         apply = content_type == APPLY_PATCH
         context = context_of(request, user, "PatchOptions", apply=apply)
         namespace = info.namespace if resource.namespaced else ""
@@ -301,7 +301,7 @@ class Objects:
         request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
         if info.subresource:
             raise method_not_allowed()
-        media_type = media_type_of(request, list_=False)
+        media_type = media_type_of(request, resource, list_=False)
         context = deleting_context(request, user)
         options = await self._bodies.delete_options(request)
         namespace = info.namespace if resource.namespaced else ""
@@ -313,7 +313,7 @@ class Objects:
         request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
         if "deletecollection" not in verbs_of(resource) or (resource.namespaced and not info.namespace):
             raise method_not_allowed()
-        media_type = media_type_of(request, list_=True)
+        media_type = media_type_of(request, resource, list_=True)
         context = deleting_context(request, user)
         options = await self._bodies.delete_options(request)
         list_options = parse_list_options(request.query, watch=False)
@@ -368,7 +368,7 @@ class Objects:
             raise not_watched(resource) if is_true(request.query, "watch") else resource_not_found()
         if info.verb not in ("get", "list") or request.method == "HEAD":
             raise method_not_allowed()
-        media_type = media_type_of(request, list_=info.verb == "list")
+        media_type = media_type_of(request, resource, list_=info.verb == "list")
         namespace = namespace_of(info, resource)
         if info.verb == "get":
             answer = await self._operations.computed(resource).get(resource, namespace, info.name)
@@ -376,7 +376,8 @@ class Objects:
             options = parse_list_options(request.query, watch=False)
             selection = self._operations.selection(resource, options)
             answer = await self._operations.computed(resource).all_of(resource, namespace, selection.matches)
-        body = computed_body(resource, answer, media_type, request.query, self._operations.now())
+        now, minor = self._operations.now(), self._operations.minor
+        body = computed_body(resource, answer, media_type, request.query, now, minor)
         return self._responses.document(request, body, media_type)
 
 

@@ -115,11 +115,14 @@ class Definitions:
     # -- names and conditions ----------------------------------------------------------------------------------------
 
     def _establish(self, definition: Object) -> None:
-        """(`calculateNamesAndConditions`)"""
+        """Decide about the names; those that were accepted are not looked at again, also when somebody took the
+        conditions away. (status/naming_controller.go:sync, calculateNamesAndConditions)"""
         moment, names = rfc3339(now(self._shared.world.clock)), definition["spec"]["names"]
         status = definition["status"]
-        taken = self._taken(definition)
         accepted = {key: value for key, value in names.items() if value}
+        if status.get("acceptedNames") == accepted:
+            return
+        taken = self._taken(definition)
         if taken is None:
             status["acceptedNames"] = accepted
             text = "no conflicts found"

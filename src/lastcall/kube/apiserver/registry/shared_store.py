@@ -80,8 +80,8 @@ class Answering:
     async def check(self) -> None:
         await self._store.check()
 
-    async def compact(self, revision: int) -> None:
-        await self._store.compact(revision)
+    async def compact(self, revision: int, *, watches: bool = False) -> None:
+        await self._store.compact(revision, watches=watches)
 
     async def close(self) -> None:
         await self._store.close()

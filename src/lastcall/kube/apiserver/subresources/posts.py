@@ -7,7 +7,9 @@ pkg/registry/{authentication,authorization}.
 from collections.abc import Awaitable, Callable, Mapping
 
 from lastcall.kube.api.errors import bad_request, method_not_allowed
+from lastcall.kube.api.field import go_quote
 from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.names import is_path_segment_name
 from lastcall.kube.api.resources import BINDINGS, PODS, REVIEWS, SERVICEACCOUNTS, Resource
 from lastcall.kube.apiserver.auth.reviews import ANSWERED_ANEW, Reviews
 from lastcall.kube.apiserver.auth.tokens import DEFAULT_EXPIRATION, TokenIssuer
@@ -74,7 +76,10 @@ class Posts:
         check_target(obj)
         if not (name or meta.get("name")):
             raise bad_request("Name parameter required.")
-        status = await bind(self._kinds, context, obj, namespace, name or meta.get("name", ""))
+        name = name or meta["name"]
+        if found := is_path_segment_name(name):
+            raise bad_request(f"Name parameter invalid: {go_quote(name)}: {';'.join(found)}")
+        status = await bind(self._kinds, context, obj, namespace, name)
         return Answer(status, Value(None, status), created=True)
 
     async def _evict(

@@ -52,16 +52,17 @@ class Apply:
         def applied(old: Object | None) -> Object:
             shown = old if conversion is None or old is None else conversion.show(old)
             new = tracking.apply(config, shown, force=force)
-            check_name(new.get("metadata", {}), name)
-            if old is not None and not resource.namespaced:
-                new["metadata"].pop("namespace", None)
-            elif old is not None and new["metadata"].get("namespace") != old["metadata"].get("namespace"):
-                raise bad_request(OTHER_NAMESPACE)
             if any((config.get("metadata") or {}).get("managedFields") or ()):
                 # None that can be read as such: an entry that cannot be decoded fails as any other field does.
                 given = {**new["metadata"], "managedFields": copy_object(config)["metadata"]["managedFields"]}
                 prepare_applied(context, resource, {**copy_object(new), "metadata": given}, config)
-            return self._writing.stored(resource, prepare_applied(context, resource, new, config))
+            new = prepare_applied(context, resource, new, config)
+            check_name(new["metadata"], name)
+            if old is not None and not resource.namespaced:
+                new["metadata"].pop("namespace", None)
+            elif old is not None and new["metadata"].get("namespace") != old["metadata"].get("namespace"):
+                raise bad_request(OTHER_NAMESPACE)
+            return self._writing.stored(resource, new)
 
         async def fresh() -> Object:
             return applied(None)

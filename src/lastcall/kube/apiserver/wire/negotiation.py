@@ -1,7 +1,7 @@
 """Content negotiation: which form an answer takes, and how a body is read.
 
-Served are JSON and YAML, and of both the Table and PartialObjectMetadata forms. Protobuf is for those who accept
-nothing else: a client that prefers it and also accepts JSON gets JSON. Of protobuf there is no Table.
+Served are JSON, YAML, and protobuf of the built-in kinds, each also as PartialObjectMetadata. Of protobuf there is no
+Table.
 
 Sources: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, handlers/response.go.
 """
@@ -18,7 +18,6 @@ JSON = "application/json"
 YAML = "application/yaml"
 TEXT = "text/plain"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-SUPPORTED = (JSON, YAML)
 BODIES = (JSON, YAML, PROTOBUF)
 STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
@@ -46,45 +45,31 @@ INDENTED = MediaType(pretty=True)
 
 
 @lru_cache(maxsize=256)
-def negotiate(accept: str, *, list_: bool, table: bool = True, rows: bool = True) -> MediaType:
+def negotiate(accept: str, *, list_: bool, table: bool = True, rows: bool = True, message: bool = True) -> MediaType:
     """The first clause of `accept` that can be served. Raises the 406 StatusError.
 
     `list_` says whether the answer is a list, `table` whether forms other than the object itself are allowed, `rows`
-    whether a Table is one of them (`AllowsMediaTypeTransform`: nobody made one for reviews).
+    whether a Table is one of them (`AllowsMediaTypeTransform`: nobody made one for reviews), `message` whether the kind
+    has one in protobuf (a custom one has only its metadata).
     """
     if not accept.strip():
         return PLAIN
-    seen_supported, protobuf = False, None
+    seen_supported = False
     for name, parameters in _clauses(accept):
         media_type = JSON if name == "*/*" else name
-        if media_type not in SUPPORTED:
-            if media_type == PROTOBUF:
-                seen_supported = True
-                protobuf = protobuf or _as_protobuf(parameters)
+        if media_type not in BODIES:
             continue
         seen_supported = True
         if not (as_ := parameters.get("as", "")):
-            if "g" in parameters or "v" in parameters:
+            if "g" in parameters or "v" in parameters or (media_type == PROTOBUF and not message):
                 continue
             return MediaType(media_type)
         version = parameters.get("v", "")
-        if as_ == "Table" and not rows:
+        if as_ == "Table" and (media_type == PROTOBUF or not rows):
             continue
         if table and parameters.get("g") == "meta.k8s.io" and as_ in FORMS and version in ("v1", "v1beta1"):
             return MediaType(media_type, cast(As, as_), version)
-    if protobuf and table:
-        return protobuf
     raise not_acceptable(seen_supported, list_=list_)
-
-
-def _as_protobuf(parameters: Mapping[str, str]) -> MediaType | None:
-    """The form that a clause for protobuf names; None for one that there is not, as a Table."""
-    if not {"as", "g", "v"} & parameters.keys():
-        return MediaType(PROTOBUF)
-    as_, version = parameters.get("as", ""), parameters.get("v", "")
-    if as_ in FORMS[1:] and parameters.get("g") == "meta.k8s.io" and version in ("v1", "v1beta1"):
-        return MediaType(PROTOBUF, cast(As, as_), version)
-    return None
 
 
 @lru_cache(maxsize=256)
@@ -93,15 +78,13 @@ def negotiate_status(accept: str) -> MediaType:
 
     Raises the 406 StatusError.
     """
-    protobuf = False
+    if not accept.strip():
+        return PLAIN
     for name, parameters in _clauses(accept):
         if {"as", "g", "v"} & parameters.keys():
             continue
-        if name == "*/*" or name in SUPPORTED:
+        if name == "*/*" or name in BODIES:
             return MediaType(JSON if name == "*/*" else name)
-        protobuf = protobuf or name == PROTOBUF
-    if protobuf or not accept.strip():
-        return MediaType(PROTOBUF) if protobuf else PLAIN
     raise not_acceptable(True)
 
 
@@ -120,32 +103,38 @@ def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
     return [(name, parameters) for quality, name, parameters in clauses if quality > 0]
 
 
+def check_offered(accept: str, *offered: str) -> None:
+    """Raises the 406 StatusError of a route that offers other media types (go-restful's `Produces`)."""
+    if accept.strip() and not {"*/*", *offered} & {name for name, _ in _clauses(accept)}:
+        raise _not_offered(offered)
+
+
 def check_accept_of_log(accept: str) -> None:
     """Raises the 406 StatusError of a log: its route offers text as well, but errors and what asks for forms do not.
 
     (apiserver pkg/endpoints/installer.go: StorageMetadata.ProducesMIMETypes)
     """
-    if accept.strip() and not {"*/*", TEXT, *BODIES} & {name for name, _ in _clauses(accept)}:
-        raise not_acceptable(False, text=True)
+    check_offered(accept, TEXT, *BODIES)
     try:
         negotiate(accept, list_=False, rows=False)
     except StatusError:
         raise not_acceptable(True) from None
 
 
-def not_acceptable(
-    known_media_type: bool, *, list_: bool = False, stream: bool = False, text: bool = False
-) -> StatusError:
+def not_acceptable(known_media_type: bool, *, list_: bool = False, stream: bool = False) -> StatusError:
     """406, in one of the two wordings: the form is not served, or the media type is unknown.
 
-    `list_`: a watch could have been asked of the same URL. `stream`: it was. `text`: of a log.
+    `list_`: a watch could have been asked of the same URL. `stream`: it was.
     """
-    if known_media_type:
-        message = f"only the following media types are accepted: {', '.join(STREAMS if stream else BODIES)}"
-    else:
-        offered = ", ".join((*((TEXT,) if text else ()), *BODIES, *(STREAMS if list_ else ())))
-        message = f"406: Not Acceptable\n\nAvailable representations: {offered}"
-    return status_failure(406, "NotAcceptable", message, None if known_media_type else {})
+    if not known_media_type:
+        return _not_offered((*BODIES, *(STREAMS if list_ else ())))
+    message = f"only the following media types are accepted: {', '.join(STREAMS if stream else BODIES)}"
+    return status_failure(406, "NotAcceptable", message, None)
+
+
+def _not_offered(offered: tuple[str, ...]) -> StatusError:
+    message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
+    return status_failure(406, "NotAcceptable", message, {})
 
 
 def check_form(media_type: MediaType, resource: Resource, *, list_: bool) -> None:

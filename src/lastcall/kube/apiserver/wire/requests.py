@@ -9,9 +9,11 @@ from contextlib import nullcontext
 from functools import lru_cache, partial
 from typing import Any, cast
 
+from lastcall.kube.api.custom.kinds import CustomResource
 from lastcall.kube.api.defaults.kinds import set_defaults
 from lastcall.kube.api.errors import StatusError, method_not_allowed, timeout, too_large
 from lastcall.kube.api.meta import Object
+from lastcall.kube.api.protobuf.decoding import has_message, message_of
 from lastcall.kube.api.resources import REVIEWS, Resource
 from lastcall.kube.apiserver.audit.request import DELETE_OPTIONS_TYPE, current
 from lastcall.kube.apiserver.auth.authentication import UserInfo
@@ -70,17 +72,18 @@ def deleting_context(request: web.BaseRequest, user: UserInfo) -> RequestContext
     return RequestContext(user, request.headers.get("User-Agent", ""), warnings=warnings_of(request))
 
 
-def media_type_of(request: web.BaseRequest, *, list_: bool, rows: bool = True) -> MediaType:
+def media_type_of(request: web.BaseRequest, resource: Resource, *, list_: bool, rows: bool = True) -> MediaType:
     """The form of the answer. `rows`: whether it can be a Table. Raises the 406 StatusError."""
     accept, user_agent = request.headers.get("Accept", ""), request.headers.get("User-Agent", "")
+    message = not isinstance(resource, CustomResource) and has_message(message_of(resource.api_version, resource.kind))
     if request.query:
-        return _pretty(request.query, user_agent, negotiate(accept, list_=list_, rows=rows))
-    return _media_type(accept, user_agent, list_, rows)
+        return _pretty(request.query, user_agent, negotiate(accept, list_=list_, rows=rows, message=message))
+    return _media_type(accept, user_agent, list_, rows, message)
 
 
 @lru_cache(256)
-def _media_type(accept: str, user_agent: str, list_: bool, rows: bool) -> MediaType:
-    return _pretty({}, user_agent, negotiate(accept, list_=list_, rows=rows))
+def _media_type(accept: str, user_agent: str, list_: bool, rows: bool, message: bool) -> MediaType:
+    return _pretty({}, user_agent, negotiate(accept, list_=list_, rows=rows, message=message))
 
 
 def pretty(request: web.BaseRequest, media_type: MediaType) -> MediaType:

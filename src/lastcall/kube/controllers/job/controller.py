@@ -68,10 +68,10 @@ def batch_seconds(pods: int) -> float:
 
 class JobController:
     def __init__(
-        self, world: World, client: Client, informers: Informers, recorder: Recorder, gates: FeatureGates | None = None
+        self, world: World, client: Client, informers: Informers, recorder: Recorder, gates: FeatureGates
     ) -> None:
         self._world = world
-        self._counts_while_backing_off = gates is not None and gates.minor >= COUNTS_WHILE_BACKING_OFF
+        self._counts_while_backing_off = gates.minor >= COUNTS_WHILE_BACKING_OFF
         self._client = client
         self._events = EventRecorder(client, world, COMPONENT)
         self._pod_control = PodControl(client, self._events, recorder)

@@ -71,7 +71,7 @@ SYNC_SECONDS = 15.0
 
 
 class PodAutoscalerController:
-    """`gates`: None for those of 1.36. `fetch` asks servers of other metrics; without it there are none."""
+    """`fetch` asks servers of other metrics; without it there are none."""
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class PodAutoscalerController:
         client: Client,
         informers: Informers,
         recorder: Recorder,
-        gates: FeatureGates | None = None,
+        gates: FeatureGates,
         fetch: Fetch | None = None,
     ) -> None:
         self._world, self._client, self._informers, self._recorder = world, client, informers, recorder
-        self._gates = gates or FeatureGates("1.36")
+        self._gates = gates
         self._fetch = fetch
         self._events = EventRecorder(client, world, COMPONENT)
         self._worker = Worker(world, COMPONENT, self._sync, events=self._events)

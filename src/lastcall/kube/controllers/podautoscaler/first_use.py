@@ -24,7 +24,7 @@ class FirstAutoscaler:
         client: Client,
         informers: Informers,
         recorder: Recorder,
-        gates: "FeatureGates | None" = None,
+        gates: "FeatureGates",
         fetch: Fetch | None = None,
     ) -> None:
         self._world, self._client, self._informers, self._recorder = world, client, informers, recorder

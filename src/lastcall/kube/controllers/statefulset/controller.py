@@ -55,10 +55,10 @@ COMPLETES_WITH_ANY_STRATEGY = 37
 
 class StatefulSetController:
     def __init__(
-        self, world: World, client: Client, informers: Informers, recorder: Recorder, gates: FeatureGates | None = None
+        self, world: World, client: Client, informers: Informers, recorder: Recorder, gates: FeatureGates
     ) -> None:
         self._world = world
-        self._any_completes = gates is not None and gates.minor >= COMPLETES_WITH_ANY_STRATEGY
+        self._any_completes = gates.minor >= COMPLETES_WITH_ANY_STRATEGY
         self._client = client
         self._recorder = recorder
         self._events = EventRecorder(client, world, COMPONENT)

@@ -180,7 +180,6 @@ class EtcdStore(Index):
         there = await self._current_revision()
         entries = await self._read_from_etcd(there)
         self.restore(entries, there)
-        self._history.begin_anew(there)
         self._wake()
 
     async def _watch(self) -> None:
@@ -362,9 +361,9 @@ class EtcdStore(Index):
         except StoreError as error:
             _log.warning("%s", error)
 
-    async def compact(self, revision: int) -> None:
+    async def compact(self, revision: int, *, watches: bool = False) -> None:
         """Forget history before `revision`, here and in etcd, where another API server may have done so already."""
-        self._history.compact(min(revision, self._revision))
+        self._history.compact(min(revision, self._revision), watches=watches)
         try:
             await self._connection.write(messages.COMPACT, messages.CompactionRequest(revision=revision))
         except CompactedByServer:

@@ -59,8 +59,11 @@ def test_columns_show_what_has_their_type() -> None:
         column("string", ".spec.nothing"),
     )
     resource = CustomResource("example.com", "v1", "widgets", "Widget", True, columns=columns)
-    table = table_for(resource, [OBJECT], datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC))
+    table = table_for(resource, [OBJECT], datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC), minor=36)
     assert table["rows"][0]["cells"] == ["w", 3, None, '["a","b"]', "3", True, "60s", None]
     assert [each["priority"] for each in table["columnDefinitions"]] == [0, 0, 1, 0, 0, 0, 0, 0]
     plain = CustomResource("example.com", "v1", "widgets", "Widget", True)
-    assert [each["name"] for each in table_for(plain, [], datetime.now(UTC))["columnDefinitions"]] == ["Name", "Age"]
+    assert [each["name"] for each in table_for(plain, [], datetime.now(UTC), minor=36)["columnDefinitions"]] == [
+        "Name",
+        "Age",
+    ]

@@ -205,9 +205,9 @@ def test_only_integers_of_the_schema_are_converted():
 
 
 def test_columns_say_which_of_them_are_no_text():
-    types = {each["name"]: each["type"] for each in columns_for(kinds.DAEMONSETS)}
+    types = {each["name"]: each["type"] for each in columns_for(kinds.DAEMONSETS, 36)}
     assert types["Desired"] == types["Available"] == "integer" and types["Name"] == "string"
-    assert columns_for(kinds.CUSTOMRESOURCEDEFINITIONS)[1]["type"] == "date"
+    assert columns_for(kinds.CUSTOMRESOURCEDEFINITIONS, 36)[1]["type"] == "date"
 
 
 def status_refused(resource, status, before=None, **obj):

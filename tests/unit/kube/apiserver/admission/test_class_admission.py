@@ -4,7 +4,12 @@ import pytest
 
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.resources import BINDINGS, INGRESSCLASSES, INGRESSES, NODES, PODS, RUNTIMECLASSES
-from lastcall.kube.apiserver.admission.classes import merge_tolerations, set_ingress_class, set_runtime_class
+from lastcall.kube.apiserver.admission.classes import (
+    check_overhead,
+    merge_tolerations,
+    set_ingress_class,
+    set_runtime_class,
+)
 
 
 def pod(**spec):
@@ -51,11 +56,6 @@ def test_a_pod_gets_what_its_runtime_class_says(made, its, expected):
     [
         (pod(runtimeClassName="c"), None, 'pod rejected: RuntimeClass "c" not found'),
         (
-            pod(overhead={"cpu": "1"}),
-            None,
-            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
-        ),
-        (
             pod(runtimeClassName="c", overhead={"cpu": "1"}),
             runtime_class(overhead=OVERHEAD),
             "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
@@ -71,6 +71,16 @@ def test_a_pod_may_not_disagree_with_its_runtime_class(made, its, why):
     with pytest.raises(StatusError) as refused:
         set_runtime_class(made, its)
     assert (refused.value.code, refused.value.message) == (403, f'pods "p" is forbidden: {why}')
+
+
+@pytest.mark.parametrize("its", [None, runtime_class()])
+def test_a_pod_has_no_overhead_but_that_of_its_class(its):
+    with pytest.raises(StatusError) as refused:
+        check_overhead(pod(overhead={"cpu": "1"}), its)
+    why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+    assert (refused.value.code, refused.value.message) == (403, f'pods "p" is forbidden: {why}')
+    check_overhead(pod(overhead={"cpu": "1"}), runtime_class(overhead=OVERHEAD))
+    check_overhead(pod(), its)
 
 
 EXISTS = {"operator": "Exists"}

@@ -27,7 +27,7 @@ def test_a_table_includes_what_there_is_to_include() -> None:
     from datetime import UTC, datetime
 
     with pytest.raises(StatusError) as refused:
-        table(CONFIGMAPS, [], MediaType(as_="Table"), {"includeObject": "Foo"}, {}, datetime.now(UTC))
+        table(CONFIGMAPS, [], MediaType(as_="Table"), {"includeObject": "Foo"}, {}, datetime.now(UTC), 36)
     assert refused.value.code == 400
     assert refused.value.message == (
         "Unable to convert to Table as requested: includeObject: Invalid value: \"Foo\": must be 'Metadata', "

@@ -9,6 +9,7 @@ import pytest
 from fake_api import FakeAPI, ListRecorder
 
 from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import CRONJOBS, EVENTS, JOBS
 from lastcall.kube.controllers.manager import run_controllers
@@ -27,6 +28,7 @@ def run(test: Callable[[World, FakeAPI, ListRecorder], Awaitable[None]]) -> None
         await world.clock.sleep((50 - now(world.clock).timestamp()) % 60)
         async with Tasks() as tasks:
             controllers = run_controllers(
+                gates=FeatureGates(),
                 world=world,
                 client=api,
                 recorder_for=lambda _: recorder,

@@ -10,6 +10,7 @@ import pytest
 from fake_api import FakeAPI, ListRecorder
 
 from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import EVENTS, PODS, REPLICASETS
 from lastcall.kube.controllers.manager import run_controllers
@@ -48,6 +49,7 @@ def run(test: Callable[[World, API, ListRecorder], Awaitable[None]]) -> None:
         api, recorder = API(world), ListRecorder(world)
         async with Tasks() as tasks:
             controllers = run_controllers(
+                gates=FeatureGates(),
                 world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca",
                 names=["garbage-collector-controller"],
             )  # fmt: skip

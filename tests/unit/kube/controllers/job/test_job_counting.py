@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import annotations_of, is_terminating, name_of, uid_of
 from lastcall.kube.api.resources import JOBS, PODS, SERVICEACCOUNTS
 from lastcall.kube.apiserver.auth.authentication import UserInfo
@@ -88,7 +89,7 @@ class Mortal:
 
 async def controller(world, client, recorder):
     informers = Informers(world, client)
-    made = JobController(world, client, informers, recorder)
+    made = JobController(world, client, informers, recorder, FeatureGates())
     async with Tasks() as tasks:
         informers.spawn(tasks)
         tasks.spawn(made.run(), name="jobs")

@@ -10,6 +10,7 @@ import pytest
 from fake_api import ConnectionLost, FakeAPI, ListRecorder
 
 from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import EVENTS, JOBS, PODS, Resource
 from lastcall.kube.controllers.job.pods import TRACKING
@@ -45,7 +46,12 @@ def run(test: Callable[[World, API, ListRecorder], Awaitable[None]], *there: tup
             api.put(resource, obj)
         async with Tasks() as tasks:
             controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca", names=["job-controller"]
+                gates=FeatureGates(),
+                world=world,
+                client=api,
+                recorder_for=lambda _: recorder,
+                root_ca_pem=b"ca",
+                names=["job-controller"],
             )
             tasks.spawn(controllers, name="controllers")
             await world.clock.sleep(0.001)

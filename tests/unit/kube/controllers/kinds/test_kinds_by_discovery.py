@@ -11,6 +11,7 @@ import pytest
 from waiting import until
 
 from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.resources import (
     CONFIGMAPS,
     CUSTOMRESOURCEDEFINITIONS,
@@ -82,6 +83,7 @@ async def cluster() -> AsyncIterator[tuple[Client, Kinds]]:
         kinds = Kinds(client.request)
         async with Tasks() as tasks:
             work = run_controllers(
+                gates=FeatureGates(),
                 world=World(),
                 client=client,
                 recorder_for=lambda name: NoRecorder(),

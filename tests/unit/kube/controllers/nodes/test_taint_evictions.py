@@ -7,6 +7,7 @@ import pytest
 from fake_api import ConnectionLost, FakeAPI, ListRecorder
 
 from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import Object, copy_object
 from lastcall.kube.api.resources import EVENTS, NODES, PODS
 from lastcall.kube.controllers.manager import run_controllers
@@ -62,6 +63,7 @@ def run(test: Callable[[Cluster], Awaitable[None]], *there: tuple[Any, Object]) 
             cluster.api.put(resource, obj)
         async with Tasks() as tasks:
             controllers = run_controllers(
+                gates=FeatureGates(),
                 world=world, client=cluster.api, recorder_for=lambda _: cluster.recorder, root_ca_pem=b"ca",
                 names=["taint-eviction-controller"],
             )  # fmt: skip

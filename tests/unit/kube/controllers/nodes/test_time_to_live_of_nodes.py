@@ -6,6 +6,7 @@ from typing import Any
 from fake_api import FakeAPI, ListRecorder
 
 from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.resources import NODES
 from lastcall.kube.controllers.manager import run_controllers
 from lastcall.world.tasks import Tasks
@@ -20,7 +21,12 @@ def run(test: Callable[[World, FakeAPI], Awaitable[None]]) -> FakeAPI:
         api, recorder = FakeAPI(world), ListRecorder(world)
         async with Tasks() as tasks:
             controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca", names=["ttl-controller"]
+                gates=FeatureGates(),
+                world=world,
+                client=api,
+                recorder_for=lambda _: recorder,
+                root_ca_pem=b"ca",
+                names=["ttl-controller"],
             )
             tasks.spawn(controllers, name="controllers")
             await world.clock.sleep(1)

@@ -10,6 +10,7 @@ from autoscalers import API, autoscaler, conditions, events, status
 from fake_api import ListRecorder
 
 from lastcall.kube.api.errors import StatusError, status_failure
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import (
     CUSTOMRESOURCEDEFINITIONS,
@@ -55,7 +56,7 @@ def run(prepare: Callable[[API], Object], test: Callable[[World, API], Awaitable
         api.put(PODS, pod("other", {"app": "other"}))
         api.put(HORIZONTALPODAUTOSCALERS, prepare(api))
         informers = Informers(world, api)
-        controller = PodAutoscalerController(world, api, informers, recorder)
+        controller = PodAutoscalerController(world, api, informers, recorder, FeatureGates("1.36"))
         async with Tasks() as tasks:
             informers.spawn(tasks)
             tasks.spawn(controller.run(), name="controller")

@@ -3,6 +3,7 @@
 import pytest
 from fake_api import ListRecorder
 
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.resources import PODS, REPLICASETS
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.server import APIServer, APIServerConfig
@@ -60,7 +61,11 @@ def test_only_what_a_sync_reads_of_a_pod_brings_one(monkeypatch: pytest.MonkeyPa
 
         async with Tasks() as tasks:
             controllers = run_controllers(
-                world=world, client=admin, recorder_for=lambda _: ListRecorder(world), root_ca_pem=b"CA"
+                gates=FeatureGates(),
+                world=world,
+                client=admin,
+                recorder_for=lambda _: ListRecorder(world),
+                root_ca_pem=b"CA",
             )
             tasks.spawn(controllers, name="controllers")
             await world.clock.sleep(1)

@@ -3,6 +3,7 @@
 from fake_api import ConnectionLost, FakeAPI, ListRecorder
 
 from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.resources import CONFIGMAPS, NAMESPACES, SERVICEACCOUNTS
 from lastcall.kube.controllers.manager import run_controllers
 from lastcall.world.tasks import Tasks
@@ -15,7 +16,11 @@ def with_controllers(test):
         api = FakeAPI(world)
         async with Tasks() as tasks:
             controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: ListRecorder(world), root_ca_pem=b"-----CA-----\n"
+                gates=FeatureGates(),
+                world=world,
+                client=api,
+                recorder_for=lambda _: ListRecorder(world),
+                root_ca_pem=b"-----CA-----\n",
             )
             tasks.spawn(controllers, name="controllers")
             try:

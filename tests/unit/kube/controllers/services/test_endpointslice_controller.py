@@ -3,6 +3,7 @@
 from fake_api import ConnectionLost, FakeAPI, ListRecorder
 
 from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import copy_object
 from lastcall.kube.api.resources import ENDPOINTSLICES, NODES, PODS, SERVICES
 from lastcall.kube.controllers.manager import run_controllers
@@ -35,7 +36,9 @@ def with_controllers(test, latency=0.0):
         api.latency = latency
         api.put(NODES, {"metadata": {"name": "n"}})
         async with Tasks() as tasks:
-            controllers = run_controllers(world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca")
+            controllers = run_controllers(
+                gates=FeatureGates(), world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca"
+            )
             tasks.spawn(controllers, name="controllers")
             try:
                 return await test(world, api, recorder)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fake_api import FakeAPI, ListRecorder
 
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.resources import ENDPOINTSLICES, NODES, PODS, SERVICES
 from lastcall.kube.controllers.manager import run_controllers
 from lastcall.world.tasks import Tasks
@@ -30,7 +31,9 @@ def replay(scenario: str):
         for name in sorted(nodes - {None}):
             api.put(NODES, {"metadata": {"name": name}})
         async with Tasks() as tasks:
-            controllers = run_controllers(world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca")
+            controllers = run_controllers(
+                gates=FeatureGates(), world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca"
+            )
             tasks.spawn(controllers, name="controllers")
             await world.clock.sleep(1)
             at = RECORDED[scenario]["steps"][0][0]

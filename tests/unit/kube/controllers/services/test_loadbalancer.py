@@ -8,6 +8,7 @@ from fake_api import FakeAPI, ListRecorder
 
 from lastcall.cli.controller_manager import chosen_controllers
 from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.resources import EVENTS, SERVICES
 from lastcall.kube.apiserver.server import APIServer, APIServerConfig
 from lastcall.kube.client.api import Client
@@ -89,6 +90,7 @@ def test_services_get_their_addresses_and_give_them_back() -> None:
         async with Tasks() as tasks:
             tasks.spawn(
                 run_controllers(
+                    gates=FeatureGates(),
                     world=world,
                     client=client,
                     recorder_for=lambda _: ListRecorder(world),
@@ -148,7 +150,12 @@ def test_an_address_that_somebody_took_away_is_given_again() -> None:
         api, recorder = FakeAPI(world), ListRecorder(world)
         async with Tasks() as tasks:
             controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca", names=[COMPONENT]
+                gates=FeatureGates(),
+                world=world,
+                client=api,
+                recorder_for=lambda _: recorder,
+                root_ca_pem=b"ca",
+                names=[COMPONENT],
             )
             tasks.spawn(controllers, name="controllers")
             await world.clock.sleep(1)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from fake_api import FakeAPI, ListRecorder
 
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, VOLUMEATTRIBUTESCLASSES
 from lastcall.kube.controllers.manager import run_controllers
@@ -26,7 +27,12 @@ def run(names: list[str], test: Callable[[World, FakeAPI], Awaitable[None]]) -> 
         api, recorder = FakeAPI(world), ListRecorder(world)
         async with Tasks() as tasks:
             controllers = run_controllers(
-                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca", names=names
+                gates=FeatureGates(),
+                world=world,
+                client=api,
+                recorder_for=lambda _: recorder,
+                root_ca_pem=b"ca",
+                names=names,
             )
             tasks.spawn(controllers, name="controllers")
             await world.clock.sleep(1)

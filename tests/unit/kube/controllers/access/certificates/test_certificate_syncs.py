@@ -18,6 +18,7 @@ from cryptography.x509.oid import NameOID
 from fake_api import FakeAPI, ListRecorder
 
 from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import CERTIFICATESIGNINGREQUESTS, Resource
 from lastcall.kube.controllers.access.certificates.decide import CLIENT, KUBELET_CLIENT
@@ -86,6 +87,7 @@ def run(test: Callable[[World, Cluster], Awaitable[None]], *, signs: bool = True
         api, recorder = Cluster(world), ListRecorder(world)
         async with Tasks() as tasks:
             controllers = run_controllers(
+                gates=FeatureGates(),
                 world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca", names=[NAME],
                 sign=api.sign if signs else None,
             )  # fmt: skip

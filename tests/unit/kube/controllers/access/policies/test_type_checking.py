@@ -12,6 +12,7 @@ from api_server import running_server
 from waiting import until
 
 from lastcall.kube.api.custom.kinds import is_established
+from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, VALIDATINGADMISSIONPOLICIES
 from lastcall.kube.client.api import Client
 from lastcall.kube.client.discovery import discover, openapi_document
@@ -53,6 +54,7 @@ async def cluster() -> AsyncIterator[Client]:
         client = running.http()
         async with Tasks() as tasks:
             work = run_controllers(
+                gates=FeatureGates(),
                 world=World(),
                 client=client,
                 recorder_for=lambda name: NoRecorder(),
