@@ -4,7 +4,8 @@ Needs root and the real cluster of `$KUBERNETES_CLUSTER` (the script `cluster`).
 `lastcall up --container-runtime-endpoint` beside it on the same containerd. A kubelet ends Pods that it does not know,
 so it is stopped (SIGSTOP) while it is lastcall's turn, which leaves nothing behind. Each turn is one Pod, then
 `--at-once` Pods: create → Running and DELETE → gone, as one watch of each API server shows them. Both have their own
-API server and scheduler. The image is one whose program ends on SIGTERM at once.
+API server and scheduler. The image is one whose program ends on SIGTERM at once. The table is printed, and written to
+docs/engines.md.
 """
 
 import argparse
@@ -26,8 +27,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from bench.figures import machine
-from bench.turns import Table, show, take_turns
+from bench.figures import as_installed, machine
+from bench.turns import Table, rows, take_turns
 
 HERE = Path(__file__).resolve().parent.parent
 HOME = Path(os.environ.get("KUBERNETES_HOME") or Path.home() / ".cache/kubernetes-1.36.2")
@@ -36,6 +37,8 @@ NETNS, NAME, NAMESPACE = "peer", "bench-containerd", "default"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 IMAGE = "quick:1"
 SECONDS = 300.0
+PAGE = HERE / "docs" / "engines.md"
+BEGIN, END = "<!-- figures: python -m bench containerd -->\n", "<!-- end of the figures -->\n"
 
 
 class API:
@@ -175,28 +178,45 @@ def run_rounds(rounds: int, at_once: int, endpoint: str) -> Table:
     return table
 
 
+def page(text: str, figures: str) -> str:
+    """Return docs/engines.md with these figures."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{figures}\n{END}{after}"
+
+
+def said(*command: str) -> str:
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=HERE).stdout
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--at-once", type=int, default=20)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    endpoint = f"unix://{HOME}/run/containerd.sock"
     if options.inside:
-        show(run_rounds(options.rounds, options.at_once, endpoint))
+        table = run_rounds(options.rounds, options.at_once, f"unix://{HOME}/run/containerd.sock")
+        print(*rows(table, "lastcall", "kubelet"), sep="\n")
         return
-    version = subprocess.run(["containerd", "--version"], capture_output=True, text=True, check=True).stdout.split()[2]
-    print(f"{machine()}; containerd {version}; this: lastcall, other: kubelet 1.36.2; load {os.getloadavg()[0]:.1f}")
-    sys.stdout.flush()
+    version, commit = said("containerd", "--version").split()[2], said("git", "rev-parse", "--short=8", "HEAD").strip()
+    about = (
+        f"In turns with the kubelet 1.36.2 on the same containerd {version.partition('~')[0]} "
+        f"(`python -m bench containerd --at-once {options.at_once}`): "
+        f"{time.strftime('%Y-%m-%d', time.gmtime())}, {commit}; {machine()}; load {os.getloadavg()[0]:.1f}."
+    )
+    print(about, flush=True)
+    as_installed(HERE)
     # lastcall's kubelet listens on another address of the same namespace
     environment = {**os.environ, "KUBELET_ARGS": "--address=10.123.0.2", "V": "0"}
     subprocess.run([CLUSTER, "start"], check=True, env=environment)
     try:
         again = [sys.executable, "-m", "bench.containerd", "--inside", "--rounds", str(options.rounds)]
-        inside = ["nsenter", f"--net=/run/netns/{NETNS}", *again, "--at-once", str(options.at_once)]
-        subprocess.run(inside, check=True, cwd=HERE)
+        figures = said("nsenter", f"--net=/run/netns/{NETNS}", *again, "--at-once", str(options.at_once))
     finally:
         subprocess.run([CLUSTER, "stop"], check=False)
+    print(figures)
+    PAGE.write_text(page(PAGE.read_text(), f"{about}\n\n{figures}"))
 
 
 if __name__ == "__main__":

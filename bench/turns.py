@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, chdir
 from pathlib import Path
 from typing import Any
@@ -154,14 +154,20 @@ def interval(pairs: Sequence[Pair]) -> tuple[float, float, float]:
     return statistics.median(ratios), drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS)]
 
 
-def show(table: Table) -> None:
-    print("| figure | n | this | other | ratio | 95 % |\n|---|---|---|---|---|---|")
+def rows(table: Table, this: str = "this", other: str = "other") -> Iterator[str]:
+    """The table as lines of Markdown."""
+    yield f"| figure | n | {this} | {other} | ratio | 95 % |"
+    yield "|---|---|---|---|---|---|"
     for name, turns in table.items():
         if not (pairs := [pair for pair in turns if all(pair)]):  # CPU that is too little to be seen
             continue
         middle, low, high = interval(pairs)
         medians = [statistics.median(pair[side] for pair in pairs) for side in (0, 1)]
-        print(f"| {name} | {len(pairs)} | {medians[0]:.4g} | {medians[1]:.4g} | {middle:.3f} | {low:.3f}-{high:.3f} |")
+        yield f"| {name} | {len(pairs)} | {medians[0]:.4g} | {medians[1]:.4g} | {middle:.3f} | {low:.3f}-{high:.3f} |"
+
+
+def show(table: Table) -> None:
+    print(*rows(table), sep="\n")
 
 
 def main() -> None:

@@ -17,7 +17,14 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
-MODULES = ("tests/engines/test_up_on_containerd.py", "tests/engines/test_run_on_containerd.py")
+
+from engines.differences import ON_CONTAINERD  # noqa: E402 (in a folder of its own)
+
+MODULES = (
+    "tests/engines/test_up_on_containerd.py",
+    "tests/engines/test_run_on_containerd.py",
+    "tests/engines/test_recorded_on_containerd.py",
+)
 RESULTS = ROOT / "docs" / "engines.json"
 PAGE = ROOT / "docs" / "engines.md"
 BEGIN, END = "<!-- results of containerd: tools/engine_results.py -->\n", "<!-- end of the results -->\n"
@@ -46,10 +53,16 @@ def run(only: str, names: list[str]) -> None:
         chosen = f"[{version}" + (f" and ({' or '.join(names)})" if names else "")
         with tempfile.TemporaryDirectory() as name:
             report = Path(name) / "report.xml"
-            command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", "-k", chosen]
+            # xunit1: in xunit2 a test has no properties
+            command = [sys.executable, "-m", "pytest", "-q", "-o", "junit_family=xunit1", f"--junitxml={report}"]
+            command += ["-k", chosen]
             subprocess.run([*command, *MODULES], cwd=ROOT, check=False)  # noqa: S603 (our own tests)
-            before = known.get(version, {}).get("tests", {}) if names else {}
-            known[version] = {**_about(path_of(version)), "tests": {**before, **outcomes(report, version)}}
+            before = known.get(version, {}) if names else {}
+            known[version] = {
+                **_about(path_of(version)),
+                "tests": {**before.get("tests", {}), **outcomes(report, version)},
+                "recordings": {**before.get("recordings", {}), **recordings(report, version)},
+            }
         RESULTS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
@@ -80,6 +93,17 @@ def outcomes(report: Path, version: str) -> dict[str, str]:
     return found
 
 
+def recordings(report: Path, version: str) -> dict[str, list[str]]:
+    """Return recorded lifecycle → what differs from it, of one version."""
+    found: dict[str, list[str]] = {}
+    for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 (pytest wrote it)
+        if case.get("name", "").partition("[")[2].startswith(version):
+            for each in case.iter("property"):
+                if each.get("name") == "recordings":
+                    found |= json.loads(each.get("value", "{}"))
+    return found
+
+
 def section(results: dict[str, Any]) -> str:
     """Return the tables of the page."""
     lines = ["| engine | version | what ran | passed | when |", "|---|---|---|---|---|"]
@@ -96,7 +120,25 @@ def section(results: dict[str, Any]) -> str:
     for name, said in tests().items():
         cells = " | ".join(words[each["tests"].get(name, "")] for each in results.values())
         lines.append(f"| {said} | {cells} |")
+    if any(each.get("recordings") for each in results.values()):
+        lines += ["", *_recorded([each.get("recordings", {}) for each in results.values()], results)]
     return "\n".join(lines) + "\n"
+
+
+def _recorded(found: list[dict[str, list[str]]], results: dict[str, Any]) -> list[str]:
+    """Return the table of the recorded lifecycles, a column for each version."""
+    counts = {
+        "replayed": [len(each) for each in found],
+        "as recorded": [sum(not texts for texts in each.values()) for each in found],
+    }
+    lines = [f"| recorded lifecycles | {' | '.join(each['containerd'] for each in results.values())} |"]
+    lines.append("|---|" + "---|" * len(found))
+    lines += [f"| {said} | {' | '.join(map(str, numbers))} |" for said, numbers in counts.items()]
+    for name in sorted({name for each in found for name, texts in each.items() if texts}):
+        why = ON_CONTAINERD.get(name, ("", "unexplained"))[1]
+        cells = ["differs" if each.get(name) else "as recorded" if name in each else "not run" for each in found]
+        lines.append(f"| `{name}`: {why} | {' | '.join(cells)} |")
+    return lines
 
 
 def page(text: str, results: dict[str, Any]) -> str:

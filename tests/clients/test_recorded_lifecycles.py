@@ -3,11 +3,9 @@
 Without the recordings there is nothing to compare with.
 """
 
-import re
-
 import pytest
 from kept_cluster import make_images
-from recorded import REPLAY, replayed, unexpected
+from recorded import REPLAY, is_late, replayed, unexpected
 
 HALVES = {
     "ends": ["prestop*", "graceful*", "ignores*", "sidecar*", "force*", "finalizer*", "readi*", "spec*", "volume*",
@@ -53,8 +51,3 @@ def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path, half):
         assert all(is_late(text) for text in told), told
         differing = [run["scenario"] for run in again["scenarios"] if unexpected({"scenarios": [run]})]
     assert not differing, told
-
-
-def is_late(difference: str) -> bool:
-    """An Event, or what is measured from one."""
-    return re.search(r": (time .*: (too early: |too late: |.*, not seen)|events .*: missing ')", difference) is not None

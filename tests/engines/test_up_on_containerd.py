@@ -351,16 +351,21 @@ def test_a_witness_that_was_killed_is_followed_by_one_that_sees_the_same(cluster
 
 
 def witnesses(containerd: Containerd) -> list[int]:
-    """The processes that look at containers, the one that only waits for the other first."""
+    """The processes that look at its containers, the one that only waits for the other first.
+
+    They are in its network namespace: another test's on this machine are not.
+    """
+    network = os.stat(f"/run/netns/{containerd.netns}").st_ino
     found = []
     for each in Path("/proc").iterdir():
         if each.name.isdecimal():
             try:
                 words = (each / "cmdline").read_bytes().split(b"\0")
+                of_it = any(word.endswith(b"/v1/witness/__main__.py") for word in words) and b"--runtime" in words
+                if of_it and os.stat(each / "ns/net").st_ino == network:
+                    found.append(int(each.name))
             except OSError:
                 continue
-            if any(word.endswith(b"/v1/witness/__main__.py") for word in words) and b"--runtime" in words:
-                found.append(int(each.name))
     return sorted(found)
 
 

@@ -14,6 +14,13 @@ pytestmark = [pytest.mark.real_kernel, pytest.mark.core]
 HOST = {"name": "host", "hostPath": {"path": "/"}}
 """busybox cannot block a signal; the host's env(1) can, and its library is not in the image."""
 
+SHARED = {"name": "shared", "mountPath": "/shared"}
+
+
+def probe(*command: str) -> dict[str, object]:
+    return {"exec": {"command": list(command)}, "periodSeconds": 1}
+
+
 PODS = [
     pod("no-handler", container("app") | {"command": ["sleep", "600"]}, grace=2),
     pod("handler"),
@@ -24,6 +31,7 @@ PODS = [
             "app",
             "exec chroot /host /usr/bin/env --block-signal=TERM sleep 600",
             volumeMounts=[{"name": "host", "mountPath": "/host", "readOnly": True}],
+            readinessProbe=probe("grep", "-q", "sleep", "/proc/1/comm"),
         ),
         grace=2,
         volumes=[HOST],
@@ -32,9 +40,16 @@ PODS = [
     pod("hook-has-no-program", container("app", lifecycle={"preStop": {"exec": {"command": ["/no/such/program"]}}})),
     pod(
         "hook-for-nobody",
-        container("app", "sleep 1", pre_stop="true"),
-        container("other"),
+        # The Pod has to be Ready once before it ends, however long the start of both takes.
+        container(
+            "app",
+            "until test -e /shared/ready; do sleep 0.05; done; sleep 2",
+            pre_stop="true",
+            volumeMounts=[SHARED],
+        ),
+        container("other", readinessProbe=probe("touch", "/shared/ready"), volumeMounts=[SHARED]),
         restartPolicy="Never",
+        volumes=[{"name": "shared", "emptyDir": {}}],
     ),
     pod("hook-outlives", container("app", pre_stop="sleep 60"), grace=1),
     pod("exits-5", container("app", "trap 'exit 5' TERM; while true; do sleep 0.05; done")),

@@ -171,8 +171,8 @@ def _container(status: api.ContainerStatus) -> dict[str, Any]:
 class Service:
     """A method for each call that clients make in tests."""
 
-    def __init__(self, runtime: SimulatedRuntime) -> None:
-        self._runtime = runtime
+    def __init__(self, runtime: SimulatedRuntime, faults: "Faults") -> None:
+        self._runtime, self._faults = runtime, faults
 
     async def version(self, request: Any) -> Any:
         return new(
@@ -239,9 +239,9 @@ class Service:
         return new("ImageStatusResponse", image=shown)
 
     async def list_statuses(self, request: Any) -> Any:
-        """containerd's own call: two layers, one of which is a third downloaded."""
-        layers = [("layer-sha256:1", 1 << 20), ("layer-sha256:2", 0), ("manifest-sha256:3", 7)]
-        statuses = [new("ContentStatus", ref=ref, offset=offset, total=3 << 20) for ref, offset in layers]
+        """containerd's own call: what is being downloaded."""
+        layers = [("manifest-sha256:3", 7, 7), *self._faults.downloads]
+        statuses = [new("ContentStatus", ref=ref, offset=offset, total=total) for ref, offset, total in layers]
         return new("ListContentStatusesResponse", statuses=statuses)
 
     async def pull_image(self, request: Any) -> Any:
@@ -274,6 +274,8 @@ class Faults:
     """The uid of the Pod that they are for, "" for all."""
     asked: list[str] = field(default_factory=list)
     """Names of the methods that were called."""
+    downloads: list[tuple[str, int, int]] = field(default_factory=list)
+    """(name, bytes so far, bytes of all) of each layer that containerd downloads."""
 
     async def before(self, name: str, request: Any, context: Any) -> None:
         """Hang, or abort the call."""
@@ -290,7 +292,8 @@ class Faults:
 async def serving(runtime: SimulatedRuntime, path: str, faults: Faults | None = None) -> AsyncIterator[None]:
     """Answer at the Unix socket `path`."""
     server = grpc.aio.server()
-    server.add_generic_rpc_handlers((_Handlers(Service(runtime), faults or Faults()),))
+    faults = faults or Faults()
+    server.add_generic_rpc_handlers((_Handlers(Service(runtime, faults), faults),))
     server.add_insecure_port(f"unix://{path}")
     await server.start()
     try:

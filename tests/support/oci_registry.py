@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import re
 import ssl
 import tarfile
@@ -15,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
+
+from lastcall.world import linux
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -74,7 +77,10 @@ class Registry:
         user: str = "me",
         password: str = "secret",
         tls: ssl.SSLContext | None = None,
+        netns: str = "",
     ) -> None:
+        """`netns` is the file of the network namespace that it listens in, "" for this process's own."""
+        self._netns = netns
         self.auth, self.user, self.password = auth, user, password
         self.ranges = True
         self.blobs: dict[str, bytes] = {}
@@ -171,6 +177,10 @@ class Registry:
         return f"127.0.0.1:{self.port}"
 
     def _run(self) -> None:
+        if self._netns:
+            fd = os.open(self._netns, os.O_RDONLY | os.O_CLOEXEC)
+            linux.setns(fd, linux.CLONE_NEWNET)  # of this thread alone
+            os.close(fd)
         self._loop.run_until_complete(self._serve())
         self._loop.close()
 

@@ -5,15 +5,21 @@ The recordings and the program that replays them lie beside the project (`../sha
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from kept_cluster import kept_cluster
+from oci_registry import Fault, Registry, tar_of
 
 SHARED = Path(os.environ.get("LASTCALL_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 REPLAY = SHARED / "tools" / "golden_replay.py"
+
+RECORDED_IMAGE_SIZE = 686825
+"""Bytes; an Event tells it."""
 
 FASTER = {
     # containerd's StopContainer takes 0.1 s each; the sidecars' order is as recorded.
@@ -41,6 +47,31 @@ STEPS_AT_ONCE = {
 }
 """Scenario → the difference after which nothing is as recorded. (The arithmetic of the steps has tests of its own.)"""
 
+TERM_RIGHT_AFTER_THE_START = {
+    "delete-during-pull-ok": [
+        # Its end may be seen before its start is.
+        "pod p sequence of app state shows running: expected true, seen false",
+        'pod p sequence of cond ContainersReady: expected ["True", "False"], seen ["False"]',
+        'pod p sequence of cond Ready: expected ["True", "False"], seen ["False"]',
+        'pod p sequence of phase: expected ["Pending", "Running", "Succeeded"], seen ["Pending", "Succeeded"]',
+        # Its program may have no handler yet: the kernel drops the SIGTERM of a PID 1, and SIGKILL ends it.
+        "pod p final phase: expected Succeeded, seen Failed",
+        "pod p final condition Initialized: expected True PodCompleted, seen True",
+        "pod p final condition Ready: expected False PodCompleted, seen False PodFailed",
+        "pod p final condition ContainersReady: expected False PodCompleted, seen False PodFailed",
+        "pod p final container app state: expected terminated(Completed,0), seen terminated(Error,137)",
+        'pod p sequence of app state: expected ["terminated(Completed,0)"], seen ["terminated(Error,137)"]',
+        'pod p sequence of phase: expected ["Pending", "Running", "Succeeded"], seen ["Pending", "Running", "Failed"]',
+        'pod p sequence of phase: expected ["Pending", "Running", "Succeeded"], seen ["Pending", "Failed"]',
+    ],
+    "delete-during-pull-two": [
+        "pod p final container second state: expected terminated(Completed,0), seen terminated(Error,137)",
+        'pod p sequence of second state: expected ["terminated(Completed,0)"], seen ["terminated(Error,137)"]',
+        "pod p sequence of second state shows running: expected true, seen false",
+    ],
+}
+"""Scenario → what may differ: the kubelet ends the container right after its start, on a real node as here."""
+
 
 def unexpected(report: dict[str, Any]) -> list[str]:
     """The differences that `FASTER` and `STEPS_AT_ONCE` do not explain."""
@@ -55,17 +86,59 @@ def unexpected(report: dict[str, Any]) -> list[str]:
     return found
 
 
+def is_late(difference: str) -> bool:
+    """An Event, or what is measured from one."""
+    return (
+        re.search(r"(^|: )(time .*: (too early: |too late: |.*, not seen)|events .*: missing ')", difference)
+        is not None
+    )
+
+
 def replayed(root: Path, *arguments: str) -> dict[str, Any]:
     """The report of `golden_replay.py` with these arguments, on a cluster that has the images of `root`."""
-    report = root / "report.json"
     with kept_cluster(root) as kubeconfig:
-        replay = subprocess.run(
-            [sys.executable, str(REPLAY), "--kubeconfig", kubeconfig, "--golden", str(SHARED / "golden"),
-             "--late", "10", "--json", str(report), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=570,
-        )  # fmt: skip
-    assert report.exists(), replay.stdout + replay.stderr
+        return replay(kubeconfig, root / "report.json", *arguments)
+
+
+def replay(
+    kubeconfig: str, report: Path, *arguments: str, inside: Sequence[str] = (), seconds: float = 570
+) -> dict[str, Any]:
+    """The same on any cluster. `inside` comes before the command."""
+    report.unlink(missing_ok=True)
+    done = subprocess.run(
+        [*inside, sys.executable, str(REPLAY), "--kubeconfig", kubeconfig, "--golden", str(SHARED / "golden"),
+         "--late", "10", "--json", str(report), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+    )  # fmt: skip
+    assert report.exists(), done.stdout + done.stderr
     found: dict[str, Any] = json.loads(report.read_text())
     return found
+
+
+def slow_registry(program: bytes, netns: str = "", *, with_manifest: bool = False) -> Registry:
+    """What the recordings with a slow pull need (INDEX.md): tag okN is served after N seconds, failN is a 404 then.
+
+    `with_manifest`: the runtime counts the manifest to the size of an image, as containerd does.
+    """
+    registry = Registry(5999, netns=netns)
+
+    def image(padding: int) -> bytes:
+        config = {"Entrypoint": ["/quick"], "Labels": {"padding": "x" * padding}}
+        return registry.manifest([tar_of({"quick": program})], config)
+
+    def size(manifest: bytes) -> int:
+        value = json.loads(manifest)
+        blobs = sum(int(blob["size"]) for blob in [value["config"], *value["layers"]])
+        return blobs + (len(manifest) if with_manifest else 0)
+
+    padding = RECORDED_IMAGE_SIZE - size(image(0))
+    padding -= size(image(padding)) - RECORDED_IMAGE_SIZE  # of a larger size the digits are more
+    for seconds in (3, 6):
+        registry.put(f"slow:ok{seconds}", image(padding))
+        registry.faults += [
+            Fault(f"HEAD .*/ok{seconds}$", times=99, delay=seconds),
+            Fault(f"HEAD .*/fail{seconds}$", times=99, delay=seconds, status=404),
+        ]
+    return registry

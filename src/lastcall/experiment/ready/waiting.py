@@ -129,12 +129,14 @@ class Waiting:
         return "; ".join([missing, *self._pulls(), *first, *more])
 
     def _pulls(self) -> list[str]:
-        """Return how far a pull of another runtime is, if it still goes on."""
-        for record in reversed(self.records[-_RECENT_RECORDS:]):
+        """Return how far each pull of another runtime is that still goes on."""
+        newest: dict[str, str] = {}
+        for record in self.records[-_RECENT_RECORDS:]:
             if record.kind == kinds.IMAGE_PULL_PROGRESS:
                 age = (self.clock.monotonic_ns() - record.at_ns) / 1e9
-                return [str(words_for(record).text)] if age < _PULL_SECONDS else []
-        return []
+                if age < _PULL_SECONDS:
+                    newest[record.facts["image"]] = str(words_for(record).text)
+        return list(newest.values())
 
     async def _error(self, head: str, those: Sequence[Object] = (), *, crashed: bool = False) -> NotReady | Crashed:
         """Return what says of these Pods, or of all that are late, and of their owners why they are not Ready."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lastcall.kube.cluster.control.node import node_control_pair
 from lastcall.kube.cluster.egress.pair import egress_pair
+from lastcall.kube.cluster.errors import ClusterStartError
 from lastcall.kube.cluster.health.heartbeat import Heartbeat
 from lastcall.kube.cluster.layout import NodeLayout, looped
 from lastcall.kube.cluster.node_capacity import ENFORCED, enforceable, state_bytes
@@ -201,7 +202,10 @@ def _other_runtime(options: ClusterOptions, boot_id: str, node: NodeLayout) -> "
     # late: only with a container runtime outside
     from lastcall.kube.cluster.runtime.other.runtime import OtherRuntime
 
-    return OtherRuntime.make(options, boot_id, node)
+    try:
+        return OtherRuntime.make(options, boot_id, node)
+    except OSError as error:
+        raise ClusterStartError(str(error)) from error
 
 
 def _listen(port: int) -> socket.socket:

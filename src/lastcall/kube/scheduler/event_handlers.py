@@ -133,7 +133,8 @@ class EventHandlers:
             nominated = nominated_of(new)
             self._cache.nominate(entry.pod, "")
             self._cache.nominate(info, nominated)
-            self._queue.update(info, gated=is_gated(new), matters=True)
+            # No plugin is helped by a Pod that begins to end (framework.PodSchedulingPropertiesChange).
+            self._queue.update(info, gated=is_gated(new), matters=is_terminating(old) == is_terminating(new))
 
     def _has_node(self, pod: Pod, node: str) -> None:
         before = self._cache.pod(uid_of(pod))

@@ -190,8 +190,10 @@ class ImagePullProgress(TypedDict):
 
     image: str
     seconds: Seconds
-    bytes: Annotated[Bytes | None, "of the layers that are being downloaded; null: the runtime does not say"]
-    total: Annotated[Bytes | None, "of those layers; null: the runtime does not say"]
+    bytes: Annotated[
+        Bytes | None, "of the layers that this pull has begun to download; null: not known, or another pull goes on"
+    ]
+    total: Annotated[Bytes | None, "of those layers; null: as above"]
 
 
 def image_pull_progress(facts: ImagePullProgress) -> Words:

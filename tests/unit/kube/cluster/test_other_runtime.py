@@ -1,8 +1,13 @@
 """Whether a container runtime can be used: what is looked at before anything starts."""
 
+import subprocess
+
 import pytest
 
-from lastcall.kube.cluster.runtime.other import place
+from lastcall.kube.cluster import plan
+from lastcall.kube.cluster.errors import ClusterStartError
+from lastcall.kube.cluster.options import ClusterOptions
+from lastcall.kube.cluster.runtime.other import place, runtime
 from lastcall.kube.cluster.runtime.other.checks import socket_of, taken_network
 
 HEAD = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
@@ -36,3 +41,26 @@ def test_a_directory_is_a_leftover_when_nobody_holds_its_lock(tmp_path, monkeypa
     made.remove()
     made.remove()
     assert place.instances() == [] and not (tmp_path / "root").exists()
+
+
+def hangs(command, **_):
+    raise subprocess.TimeoutExpired(command, 90)
+
+
+def refuses(command, **_):
+    return subprocess.CompletedProcess(command, 1, "", "Traceback\ndoes not serve CRI v1; fix: name one that does\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (hangs, "has not done within 90 s what lastcall asked for; fix: start the runtime again"),
+        (refuses, "does not serve CRI v1; fix: name one that does"),
+    ],
+)
+def test_a_runtime_that_cannot_be_used_is_the_reason_why_the_cluster_cannot_start(monkeypatch, answer, why):
+    monkeypatch.setattr(runtime.subprocess, "run", answer)
+    options = ClusterOptions(container_runtime="/run/x.sock")
+    with pytest.raises(ClusterStartError) as caught:
+        plan._other_runtime(options, "boot", options.layouts[0])
+    assert str(caught.value) == f"--container-runtime-endpoint unix:///run/x.sock: the container runtime {why}"

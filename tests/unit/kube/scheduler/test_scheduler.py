@@ -238,6 +238,23 @@ def test_a_terminating_pod_is_skipped_with_an_event():
     with_scheduler(test)
 
 
+def test_a_waiting_pod_that_begins_to_end_is_not_looked_at_once_more():
+    """Recorded: rs-scale-in-ranking (no Event tells that it is skipped)."""
+
+    async def test(world, api, recorder):
+        held = pod()
+        held["metadata"]["finalizers"] = ["example.com/hold"]
+        api.put(PODS, held)
+        await world.clock.sleep(5)
+        told = events(api)
+        held["metadata"] |= {"deletionTimestamp": "2030-01-01T00:00:00Z", "generation": 2}
+        api.put(PODS, held)
+        await world.clock.sleep(5)
+        assert events(api) == told and "skip" not in str(told)
+
+    with_scheduler(test)
+
+
 def test_a_pod_made_again_under_the_name_of_one_that_waited_is_scheduled():
     async def test(world, api, recorder):
         api.put(PODS, pod(nodeSelector={"no": "where"}))

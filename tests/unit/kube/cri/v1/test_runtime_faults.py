@@ -132,6 +132,9 @@ def test_no_socket_and_one_without_a_listener_are_told(tmp_path, monkeypatch):
     left.bind(f"{tmp_path}/left.sock")
     left.close()
     assert "its socket is left from an earlier run" in checks.why_not(f"{tmp_path}/left.sock")
+    (tmp_path / "file").touch()
+    assert checks.why_not(f"{tmp_path}/file") == "not a socket; fix: name the runtime's socket"
+    assert checks.why_not(str(tmp_path)) == "not a socket; fix: name the runtime's socket"
     monkeypatch.setattr("os.getuid", lambda: 1000)
     assert (
         checks.why_not(f"{tmp_path}/left.sock") == "needs root, for the runtime's socket and its Pod network; fix: sudo"
@@ -221,19 +224,65 @@ def test_how_far_a_pull_is_is_told_until_it_ends(tmp_path, monkeypatch, says):
             images = RemoteImages(RuntimeConnection(path), recorder, World().clock)
             async with Tasks() as tasks:
                 tasks.spawn(images.pull_image("big:1"), name="pull")
-                await until(lambda: len(recorder.records) >= 2, "progress")
+                await until(lambda: "PullImage" in faults.asked, "the pull")
+                faults.downloads = [("layer-sha256:1", 1 << 20, 3 << 20), ("layer-sha256:2", 0, 3 << 20)]
+                told = len(recorder.records)
+                await until(lambda: len(recorder.records) >= told + 2, "progress")
                 tasks.cancel()
             told = len(recorder.records)
             faults.hangs.clear()
             await images.pull_image("big:1")
             assert len(recorder.records) - told < 20
             await images._connection.close()
-        facts = recorder.records[1]["facts"]
-        assert recorder.records[1]["kind"] == kinds.IMAGE_PULL_PROGRESS
+        newest = recorder.records[told - 1]
+        facts = newest["facts"]
+        assert newest["kind"] == kinds.IMAGE_PULL_PROGRESS
         assert (facts["bytes"], facts["total"]) == ((1 << 20, 6 << 20) if says else (None, None))
         assert faults.asked.count("ListStatuses") >= 2 if says else faults.asked.count("ListStatuses") == 1
 
     asyncio.run(scenario())
+
+
+def test_the_downloads_of_others_are_not_told_as_the_pulls_own(tmp_path, monkeypatch):
+    """Neither those that went on before, nor those of a second pull beside it: whose they are nobody knows."""
+    monkeypatch.setattr(remote_images, "PROGRESS_SECONDS", 0.2)
+
+    async def scenario():
+        faults = Faults(hangs={"PullImage"}, downloads=[("layer-sha256:0", 5 << 20, 9 << 20)])
+        recorder = ListRecorder(World())
+
+        def told(image):
+            facts = [each["facts"] for each in recorder.records if each["facts"]["image"] == image]
+            return (facts[-1]["bytes"], facts[-1]["total"]) if facts else ()
+
+        async with faulty(tmp_path, faults) as path:
+            images = RemoteImages(RuntimeConnection(path), recorder, World().clock)
+            async with Tasks() as tasks:
+                tasks.spawn(images.pull_image("one:1"), name="one")
+                await until(lambda: "PullImage" in faults.asked, "the pull")
+                faults.downloads.append(("layer-sha256:1", 1 << 20, 3 << 20))
+                await until(lambda: told("one:1") == (1 << 20, 3 << 20), "its own layer")
+                tasks.spawn(images.pull_image("two:1"), name="two")
+                await until(lambda: told("two:1") == told("one:1") == (None, None), "two pulls")
+                tasks.cancel()
+            await images._connection.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("looks", "found"),
+    [
+        ([{}], (0, 0)),
+        ([{"a": (1, 3), "b": (0, 4)}], (1, 7)),
+        ([{"a": (1, 3)}, {"b": (1, 4)}], (4, 7)),  # a layer that is no longer downloaded is there
+        ([{"a": (1, 3)}, {}], (3, 3)),
+        ([{"others": (2, 9), "a": (1, 3)}], (1, 3)),
+    ],
+)
+def test_what_a_pull_has_downloaded_never_becomes_less(looks, found):
+    layers = remote_images.Layers(frozenset({"others"}))
+    assert [layers.look(each) for each in looks][-1] == found
 
 
 def test_a_stream_of_events_that_breaks_is_opened_again(tmp_path):

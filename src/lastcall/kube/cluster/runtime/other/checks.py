@@ -3,6 +3,7 @@
 import errno
 import os
 import socket
+import stat
 import struct
 from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv4Network
@@ -42,6 +43,8 @@ def why_not(path: str) -> str:
     if find_spec("grpc") is None or find_spec("google.protobuf") is None:
         return "grpcio is not installed; fix: pip install 'lastcall[containerd]'"
     try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            return "not a socket; fix: name the runtime's socket"
         pid = runtime_pid(path)
     except OSError as error:
         fix = _FIXES.get(error.errno or 0, "start the runtime, or name its socket")

@@ -112,8 +112,9 @@ def _sweep(path: str, *instance: str) -> str:
             timeout=SECONDS,
         )
     except subprocess.TimeoutExpired:
-        raise OSError(f"unix://{path}: the container runtime does not answer; fix: start it again") from None
-    if done.returncode:
+        text = f"has not done within {SECONDS:.0f} s what lastcall asked for; fix: start the runtime again"
+    else:
+        if not done.returncode:
+            return done.stdout
         text = done.stderr.strip().rpartition("\n")[2]
-        raise OSError(f"--container-runtime-endpoint unix://{path}: the container runtime {text}")
-    return done.stdout
+    raise OSError(f"--container-runtime-endpoint unix://{path}: the container runtime {text}")

@@ -58,15 +58,14 @@ class RuntimeConnection:
         """The same of the ImageService."""
         return await self._ask(messages.IMAGE_SERVICE, name, request, seconds)
 
-    async def downloads(self, seconds: float) -> tuple[int, int]:
-        """Return (bytes so far, bytes of all) of the layers that containerd downloads now, whoever asked for them.
+    async def downloads(self, seconds: float) -> dict[str, tuple[int, int]]:
+        """Return layer → (bytes so far, bytes of all) of what containerd downloads now, whoever asked for it.
 
         Raises RuntimeServiceError, reason Unimplemented of another runtime.
         """
         request = messages.new(messages.DOWNLOADS[1])
         answer = await self._ask(messages.CONTENT_SERVICE, messages.DOWNLOADS[0], request, seconds, _NAMESPACE)
-        layers = [each for each in answer.statuses if each.ref.startswith("layer-")]
-        return sum(each.offset for each in layers), sum(each.total for each in layers)
+        return {each.ref: (each.offset, each.total) for each in answer.statuses if each.ref.startswith("layer-")}
 
     async def _ask(
         self, service: str, name: str, request: Any, seconds: float | None, metadata: tuple[tuple[str, str], ...] = ()

@@ -3,6 +3,8 @@
 # check: observes because it asked the runtime how far a pull is
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lastcall.kube.cri import api
@@ -25,6 +27,23 @@ SECONDS = 120.0
 """For all calls but a pull, which has no limit of its own (cri-client pkg/remote_image.go)."""
 
 
+@dataclass(slots=True)
+class Layers:
+    """What one pull downloads, of all that the runtime downloads. Pure.
+
+    `others` went on before the pull began.
+    """
+
+    others: frozenset[str]
+    _sizes: dict[str, int] = field(default_factory=dict)
+
+    def look(self, now: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+        """Return (bytes so far, bytes of all) of the layers begun. What is no longer downloaded is there."""
+        self._sizes.update({name: total for name, (_, total) in now.items() if name not in self.others})
+        done = sum(now[name][0] if name in now else size for name, size in self._sizes.items())
+        return done, sum(self._sizes.values())
+
+
 class RemoteImages:
     """`lastcall.kube.cri.api.ImageService`."""
 
@@ -33,6 +52,10 @@ class RemoteImages:
     ) -> None:
         """`recorder` and `clock`, where there is somebody to tell how far a pull is."""
         self._connection, self._recorder, self._clock = connection, recorder, clock
+        self._asks = True
+        """Whether the runtime may say what it downloads."""
+        self._pulls = 0
+        """How many go on."""
 
     async def image_status(self, image: str) -> Image | None:
         """Raises RuntimeServiceError, reason InvalidImageName, before the runtime is asked.
@@ -54,33 +77,49 @@ class RemoteImages:
         )
         failed: RuntimeServiceError | None = None
         answer = None
-        async with Tasks() as tasks:
-            if self._recorder is not None and self._clock is not None:
-                tasks.spawn(self._tell_progress(image, self._recorder, self._clock), name=f"pull of {image}")
-            try:
-                answer = await self._connection.images("PullImage", request)
-            except RuntimeServiceError as error:
-                failed = error
-            tasks.cancel()
+        self._pulls += 1
+        try:
+            async with Tasks() as tasks:
+                if self._recorder is not None and self._clock is not None:
+                    layers = Layers(frozenset(await self._downloads()))
+                    tasks.spawn(
+                        self._tell_progress(image, layers, self._recorder, self._clock), name=f"pull of {image}"
+                    )
+                try:
+                    answer = await self._connection.images("PullImage", request)
+                except RuntimeServiceError as error:
+                    failed = error
+                tasks.cancel()
+        finally:
+            self._pulls -= 1
         if failed is not None or answer is None:
             reason = "ImageNotFound" if failed is None or failed.reason == "NotFound" else failed.reason
             raise RuntimeServiceError(str(failed), reason)
         return str(answer.image_ref)
 
-    async def _tell_progress(self, image: str, recorder: Recorder, clock: Clock) -> None:
-        """CRI does not say how far a pull is; containerd does, for all downloads together."""
-        began, asks = monotonic(clock), True
+    async def _tell_progress(self, image: str, layers: Layers, recorder: Recorder, clock: Clock) -> None:
+        """CRI does not say how far a pull is. containerd does, layer by layer, but not whose layers they are."""
+        began, alone = monotonic(clock), True
         while True:
             await clock.sleep(PROGRESS_SECONDS)
+            done, total = layers.look(await self._downloads())
+            alone = alone and self._pulls == 1
             facts: ImagePullProgress = {
-                "image": image, "seconds": monotonic(clock) - began, "bytes": None, "total": None,
-            }  # fmt: skip
-            if asks:
-                try:
-                    facts["bytes"], facts["total"] = await self._connection.downloads(PROGRESS_SECONDS)
-                except RuntimeServiceError as error:
-                    asks = error.reason != "Unimplemented"
+                "image": image,
+                "seconds": monotonic(clock) - began,
+                "bytes": done if self._asks and alone else None,
+                "total": total if self._asks and alone else None,
+            }
             recorder.record(kinds.IMAGE_PULL_PROGRESS, facts=facts)
+
+    async def _downloads(self) -> Mapping[str, tuple[int, int]]:
+        """Return what the runtime downloads, empty if it does not say."""
+        if self._asks:
+            try:
+                return await self._connection.downloads(PROGRESS_SECONDS)
+            except RuntimeServiceError as error:
+                self._asks = error.reason != "Unimplemented"
+        return {}
 
     async def list_images(self) -> list[api.Image]:
         answer = await self._connection.images("ListImages", new("ListImagesRequest"), SECONDS)
