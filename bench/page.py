@@ -255,7 +255,7 @@ STEPS = 20
 SIGTERM = "/SIGTERM \\u2192/"
 WATCH_FOR_STEP = (
     "window.step_ = 0; new MutationObserver((all, watch) => {"
-    f" if (![...document.querySelectorAll('.step .text')].some(each => {SIGTERM}.test(each.textContent))) return;"
+    f" if (![...document.querySelectorAll('.steps .step')].some(each => {SIGTERM}.test(each.textContent))) return;"
     " watch.disconnect(); requestAnimationFrame(() => { step_ = Date.now() }) })"
     ".observe(document.body, {subtree: true, childList: true, characterData: true})"
 )

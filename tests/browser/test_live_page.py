@@ -232,7 +232,7 @@ async def test_a_pod_that_is_chosen_at_once_is_followed(served: Served, browser:
     await seen(page, "asked_ > 0")
     await choose(page, "web")
     await page.eval("new Promise(r => setTimeout(r, 1500))")
-    await seen(page, "document.querySelector('.lanes') && document.querySelector('.steps li')")
+    await seen(page, "document.querySelector('.lanes') && document.querySelector('.steps .step')")
 
 
 async def test_two_browsers_see_the_same_and_a_cluster_that_is_started_again(

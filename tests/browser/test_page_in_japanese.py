@@ -70,9 +70,9 @@ async def test_the_end_of_a_pod_is_told_in_japanese_to_whom_reads_it(
     await page.eval("document.querySelector('#steps ~ .check input').click()")
     await seen(page, "document.querySelectorAll('.step').length > 15")
 
-    steps = await texts(page, ".step .text")
+    steps = await texts(page, ".steps .step")
     assert len(steps) > 15 and english(steps) == []
-    actors = {each for each in await texts(page, ".step .actor") if not LETTERS.search(each)}
+    actors = {each for each in await texts(page, ".steps .actor") if not LETTERS.search(each)}
     assert actors <= AS_THEY_ARE.keys()
     lanes = [each for each in await texts(page, ".lane-name") if not each.startswith(("app", "kubelet", "init"))]
     assert len(lanes) >= 4 and english(lanes) == []

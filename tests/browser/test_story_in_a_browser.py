@@ -14,7 +14,7 @@ OpenPage = Callable[..., Awaitable[Page]]
 
 MARKS = "[...document.querySelectorAll('.lanes .mark')]"
 CLOCK = "parseFloat(document.querySelector('#clock').innerText)"
-CHOSEN = "document.querySelector('.steps .chosen')?.value"
+CHOSEN = "Number(document.querySelector('.steps .chosen')?.id.slice(5))"
 BAR = "document.querySelector('.view .bar.b-{}').getBoundingClientRect().width"
 PICTURE = "document.querySelector('.view > .lanes:last-of-type').getBoundingClientRect().width"
 FITS = "document.documentElement.scrollWidth <= innerWidth"
@@ -115,6 +115,18 @@ async def test_the_keyboard_walks_through_the_records_and_each_says_what_it_is(o
     await page.key("End")
     await seen(page, f"{CHOSEN} === {await page.eval(f'{MARKS}.length')}")
     await seen(page, f"document.querySelector('#said').innerText.startsWith({CHOSEN} + '. ')")
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+async def test_the_timeline_is_a_table_that_the_picture_decorates(open_page: OpenPage, width: int) -> None:
+    page = await open_page("sigkill", width=width)
+    rows = await page.eval("document.querySelectorAll('.steps .step[aria-expanded]').length")
+    told = await page.names()
+    assert rows > 10 and sum(role == "rowheader" for role, _ in told) == rows
+    assert {("table", "Steps"), ("columnheader", "Moment"), ("columnheader", "Who"), ("columnheader", "What")} <= set(
+        told
+    )
+    assert [name for role, name in told if role == "button" and name.startswith("SIGTERM")]
 
 
 async def test_stretched_or_true_to_scale(open_page: OpenPage) -> None:

@@ -35,16 +35,19 @@ export function PodView({ uid, moment }: { uid: string; moment: number | null })
   };
   useEffect(() => {
     if (!playing) return;
-    const pace = calm.matches ? 500 : 40;
+    // By the time that has passed: in a slow browser, or a tab behind others, timers come late.
+    let last = performance.now();
     const timer = setInterval(() => {
+      const passed = performance.now() - last;
+      last += passed;
       setAt((now) => {
         if (now === null) return now; // live again, and the timer is not yet gone
-        const then = played(now, (pace / 1000) * speed);
+        const then = played(now, (passed / 1000) * speed);
         if (then < store.storyNow()) return then;
         setPlaying(false);
         return store.story?.ongoing || saved ? null : store.storyNow();
       });
-    }, pace);
+    }, calm.matches ? 500 : 40);
     return () => clearInterval(timer);
   }, [playing, speed, stretch]);
   useEffect(() => {

@@ -21,15 +21,27 @@ export function Steps({ story, at, chosen, choose }: Choice & { at: number }) {
     <section aria-labelledby="steps">
       <h2 id="steps">{t("steps")}</h2>
       <label class="check"><input type="checkbox" checked={details} onChange={(event) => setDetails(event.currentTarget.checked)} /> {t("details")}</label>
-      <ol class="steps">{shown.map((step) => <StepRow key={step.n} step={step} story={story} chosen={chosen} choose={choose} />)}</ol>
+      <Table name={t("steps")}>{shown.map((step) => <StepRow key={step.n} step={step} story={story} chosen={chosen} choose={choose} />)}</Table>
       {story.others.map((group) => (
         <details key={group.title}>
           <summary>{group.title}</summary>
           {group.notes.map((note) => <p key={note} class="hint">{note}</p>)}
-          <ul class="steps">{group.steps.map((step, index) => <OtherRow key={index} step={step} story={story} />)}</ul>
+          <Table name={group.title}>{group.steps.map((step, index) => <OtherRow key={index} step={step} story={story} />)}</Table>
         </details>
       ))}
     </section>
+  );
+}
+
+interface Around { children?: preact.ComponentChildren }
+
+/** The timeline, for everybody: the picture shows the same. */
+function Table({ name, children }: Around & { name: string }) {
+  return (
+    <table class="steps" aria-label={name}>
+      <thead><tr><th scope="col">#</th>{(["moment", "who", "what"] as const).map((each) => <th key={each} scope="col">{t(each)}</th>)}</tr></thead>
+      <tbody>{children}</tbody>
+    </table>
   );
 }
 
@@ -39,23 +51,26 @@ function Lesson({ rule }: { rule: string }) {
   return View && <View rule={rule} />;
 }
 
-function Words({ step }: { step: Step }) {
+function Cells({ step, children }: Around & { step: Step }) {
   return (
     <>
-      <span class="when">{seconds(step.at)} s</span>
-      <span class="actor">{step.actor}</span>
-      <span class="text">{step.container ? `${step.container}: ` : ""}{step.text}{step.evidence === "observed" ? "" : ` (${t(`evidence.${step.evidence}`)})`}</span>
+      {step.n === null ? <td /> : <th scope="row">{step.n}</th>}
+      <td class="when">{seconds(step.at)} s</td>
+      <td class="actor">{step.actor}</td>
+      <td class="text">{children}</td>
     </>
   );
 }
+
+const words = (step: Step): string => `${step.container ? `${step.container}: ` : ""}${step.text}${step.evidence === "observed" ? "" : ` (${t(`evidence.${step.evidence}`)})`}`;
 
 function StepRow({ step, story, chosen, choose }: Choice & { step: Step }) {
   const open = step.n === chosen;
   const effects = open ? story.steps.filter((each) => each.cause === step.n) : [];
   const link = (n: number) => <button key={n} class="link" onClick={() => choose(n)}>{n}</button>;
   return (
-    <li value={step.n!} class={open ? "chosen" : ""} id={`step-${step.n}`}>
-      <button class={`step s-${step.style || "plain"}`} aria-expanded={open} onClick={() => choose(open ? -1 : step.n!)}><Words step={step} /></button>
+    <tr class={`s-${step.style}${open ? " chosen" : ""}`} id={`step-${step.n}`}><Cells step={step}>
+      <button class="step" aria-expanded={open} onClick={() => choose(open ? -1 : step.n!)}>{words(step)}</button>
       {open && (
         <dl class="about">
           {story.meanings[step.kind] && <><dt>{t("meaning")}</dt><dd>{story.meanings[step.kind]}</dd></>}
@@ -65,7 +80,7 @@ function StepRow({ step, story, chosen, choose }: Choice & { step: Step }) {
           {effects.length > 0 && <dd>{t("effects")} {effects.map((each) => link(each.n!))}</dd>}
         </dl>
       )}
-    </li>
+    </Cells></tr>
   );
 }
 
@@ -90,9 +105,9 @@ function Behind({ step, story }: { step: Step; story: Story }) {
 /** Of what has no mark in the picture. */
 function OtherRow({ step, story }: { step: Step; story: Story }) {
   return (
-    <li>
-      <div class={`step s-${step.style || "plain"}`}><Words step={step} /></div>
+    <tr class={`s-${step.style}`}><Cells step={step}>
+      <div class="step">{words(step)}</div>
       <dl class="about"><Behind step={step} story={story} /></dl>
-    </li>
+    </Cells></tr>
   );
 }

@@ -85,6 +85,8 @@ const TEXTS = {
   play: ["Play", "再生"],
   speed: ["Speed", "速度"],
   moment: ["Moment", "時点"],
+  who: ["Who", "主体"],
+  what: ["What", "内容"],
   link: ["Link to this moment", "この時点へのリンク"],
   export: ["Save as a page", "ページとして保存"],
   picture: ["Who did what when", "誰が、いつ、何をしたか"],

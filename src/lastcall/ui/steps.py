@@ -10,12 +10,17 @@ from lastcall.endings import Ending, Entry, Picture, is_about_the_end
 from lastcall.endings.render import actor_label
 from lastcall.records import kinds
 from lastcall.records.explain import explain
+from lastcall.records.record import Record
+from lastcall.records.rules import STOP_CONTAINER, STOP_POD_SANDBOX
 from lastcall.records.said import tell
 from lastcall.records.text import printable
 from lastcall.records.words import meaning, words_for
 
 _FACT_LIMIT = 400
 _KUBERNETES = ("pkg/", "staging/", "plugin/", "cmd/")
+_CONTAINERD = "https://github.com/containerd/containerd/blob/v2.0.0"
+_ASKED_BY = {"StopContainer": STOP_CONTAINER, "grace over": STOP_CONTAINER, "StopPodSandbox": STOP_POD_SANDBOX}
+"""Why a signal is sent → the rule of that call."""
 
 
 def steps(entries: Iterable[Entry], numbers: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -36,10 +41,19 @@ def _step(entry: Entry, numbers: Mapping[str, int]) -> dict[str, Any]:
         "level": words.level,
         "style": words.style,
         "evidence": record.evidence,
-        "rule": record.rule,
+        "rule": record.rule or _rule_of_a_shim(record),
         "facts": facts(record.facts),
         "cause": numbers.get(entry.cause_id or ""),
     }
+
+
+def _rule_of_a_shim(record: Record) -> str:
+    """Return the rule of what a shim does for a call; its records name none, because it loads none."""
+    if record.kind == kinds.PROCESS_SIGNAL_STATE:
+        return STOP_CONTAINER
+    return (
+        _ASKED_BY.get(record.facts_as(kinds.SIGNAL_SENT).get("why", ""), "") if record.kind == kinds.SIGNAL_SENT else ""
+    )
 
 
 def seconds_of(seconds: float) -> float:
@@ -75,8 +89,10 @@ def meanings(listed: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def source_link(rule: str, kubernetes_version: str) -> str:
-    """Return where the rule is in Kubernetes's source; "" for a rule of something else. Opened by a click only."""
+    """Return where the rule is in the source of Kubernetes or containerd; "" for another's. Opened by a click only."""
     path, _, _function = rule.partition(":")
+    if path.startswith("containerd "):
+        return f"{_CONTAINERD}/{path.removeprefix('containerd ')}"
     if not path.startswith(_KUBERNETES):
         return ""
     return f"https://github.com/kubernetes/kubernetes/blob/v{kubernetes_version or '1.37'}.0/{path}"

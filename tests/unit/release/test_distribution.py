@@ -1,5 +1,8 @@
 """What is published: the wheel and the sdist, built here as an index gets them."""
 
+import ast
+import base64
+import hashlib
 import re
 import shutil
 import subprocess
@@ -10,6 +13,7 @@ import zipfile
 from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
@@ -20,6 +24,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import release  # noqa: E402
 import repack  # noqa: E402
+import trim  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +72,51 @@ def test_a_difference_between_two_builds_is_found(tmp_path: Path, monkeypatch: p
 
 
 def test_the_wheel_is_small(wheel: Path) -> None:
-    assert release.without_assets(wheel) < release.MOST_WHEEL_BYTES
+    assert wheel.stat().st_size < release.MOST_WHEEL_BYTES
+
+
+def test_modules_of_the_wheel_run_what_the_sources_say_line_by_line(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        modules = [name for name in archive.namelist() if name.endswith(".py")]
+        for name in modules:
+            published, source = archive.read(name), (ROOT / "src" / name).read_bytes()
+            if published != source:
+                assert code_of(published) == code_of(source), name
+            assert published == source or not name.startswith(trim.AS_THEY_ARE), name
+
+
+def code_of(module: bytes) -> CodeType:
+    """With the place where each part begins, and without texts that nothing reads: a block may end with one."""
+    tree = ast.parse(module)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.expr, ast.stmt)):
+            node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [each for each in body if not is_text(each)] or body  # type: ignore[attr-defined]
+    return compile(tree, "module.py", "exec", dont_inherit=True)
+
+
+def is_text(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def test_the_wheel_records_the_sums_of_its_files(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (record,) = [name for name in archive.namelist() if name.endswith(".dist-info/RECORD")]
+        rows = [line.split(",") for line in archive.read(record).decode().splitlines()]
+        assert [name for name, _, _ in rows] == archive.namelist()
+        for name, told, size in rows:
+            if name == record:
+                assert told == size == ""
+                continue
+            method, _, value = told.partition("=")
+            content = archive.read(name)
+            found = base64.urlsafe_b64encode(hashlib.new(method, content).digest()).decode().rstrip("=")
+            assert (found, len(content)) == (value, int(size)), name
 
 
 @pytest.mark.loopback

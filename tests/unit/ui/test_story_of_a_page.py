@@ -2,13 +2,14 @@
 
 import json
 
+import pytest
 from story_samples import samples
 
 from lastcall.endings.ending import build_endings
 from lastcall.endings.story import PodFacts
 from lastcall.records.record import Record
 from lastcall.ui.steps import source_link
-from lastcall.ui.story import end_row, story
+from lastcall.ui.story import Extent, end_row, story
 
 
 def test_every_story_can_be_drawn() -> None:
@@ -40,9 +41,26 @@ def test_each_node_s_proxy_has_a_lane_of_its_own() -> None:
     assert [(lane["detail"], len(lane["marks"])) for lane in lanes] == [("node-1", 1), ("node-2", 2)]
 
 
-def test_rules_of_kubernetes_lead_to_its_source_and_others_nowhere() -> None:
+@pytest.mark.parametrize(
+    ("why", "function"), [("StopContainer", "stopContainer"), ("grace over", "stopContainer"), ("exec timeout", "")]
+)
+def test_a_signal_has_the_rule_of_the_call_that_asked_for_it(why: str, function: str) -> None:
+    """Shims load no rules, so their records name none."""
+    deleted = Record("r0", 1, 1, "apiserver", "DeleteAccepted", "u", facts={"gracePeriodSeconds": 30})
+    sent = Record("r1", 2, 2, "runtime", "SignalSent", "u", "app", facts={"signal": "SIGTERM", "pid": 7, "why": why})
+    (ending,) = build_endings([deleted, sent], [PodFacts("u", "d", "p")], kubernetes_version="1.36")
+    made = story(ending, None, 3, "1.36", Extent(others=9))
+    listed = [*made["steps"], *(each for group in made["others"] for each in group["steps"])]
+    (rule,) = [each["rule"] for each in listed if each["kind"] == "SignalSent"]
+    assert rule.rpartition(":")[2] == function
+    assert not rule or made["rules"][rule]["explain"]
+
+
+def test_rules_of_kubernetes_and_containerd_lead_to_their_source_and_others_nowhere() -> None:
     link = source_link("pkg/kubelet/pod_workers.go:UpdatePod", "1.36")
     assert link == "https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/kubelet/pod_workers.go"
+    link = source_link("containerd internal/cri/server/container_stop.go:stopContainer", "1.36")
+    assert link == "https://github.com/containerd/containerd/blob/v2.0.0/internal/cri/server/container_stop.go"
     assert source_link("container_stop.go:stopContainer", "1.36") == "" == source_link("", "1.36")
 
 
