@@ -46,6 +46,12 @@ class Example:
 # -- stories ---------------------------------------------------------------------------------------------------------
 
 
+def refused(tape: Any) -> None:
+    tape.started(at=-2.0)
+    message = 'admission webhook "guard.example.com" denied the request: keep it'
+    tape.add(-1.0, "apiserver", k.DELETE_REFUSED, user="admin", userAgent="kubectl", message=message)
+
+
 def substituted(tape: Any) -> None:
     begin(tape)
     tape.add(-3.0, "kubelet", k.IMAGE_SUBSTITUTED, "app", image="busybox:1.36", substitute="the host's busybox")
@@ -160,6 +166,12 @@ def missed_another_container(tape: Any) -> None:
     tape.output(0.3, "cannot flush: [Errno 111] Connection refused")
     tape.pod = replace(tape.pod, containers=(*tape.pod.containers, ContainerFacts("cache")))
     exited(tape, 0.4, code=1)
+
+
+def went_on_without_another_container(tape: Any) -> None:
+    missed_another_container(tape)
+    edit(k.OUTPUT, text="502: Connection refused, upstream 127.0.0.1:6379")(tape)
+    edit_of("app", k.PROCESS_EXITED, exitCode=0)(tape)
 
 
 def edit_of(container: str, kind: str, **facts: Any) -> Change:
@@ -367,6 +379,7 @@ def completed_by_itself(tape: Any) -> None:
 
 EXAMPLES: dict[str, Example] = {
     # records
+    "deleteRefused": Example(refused, (lambda tape: tape.accepted(),)),
     "imageSubstituted": Example(substituted, (without(k.IMAGE_SUBSTITUTED),)),
     "processDied": Example(shim_died, (without(k.PROCESS_DIED),)),
     "volumeBusy": Example(stories.volume_held, (without(k.VOLUME_BUSY),)),
@@ -439,6 +452,16 @@ EXAMPLES: dict[str, Example] = {
             unsent("SIGTERM"),
             edit_of("app", k.PROCESS_EXITED, exitCode=137, signal=9),
             edit_of("app", k.PROCESS_EXITED, exitCode=0),
+            kind_of("app", "sidecar"),
+            edit(k.OUTPUT, text="bye"),
+        ),
+    ),
+    "sidecarEndsFirst:wentOn": Example(
+        went_on_without_another_container,
+        (
+            unsent("SIGTERM"),
+            edit_of("app", k.PROCESS_EXITED, signal=9),
+            edit_of("app", k.PROCESS_EXITED, exitCode=1),
             kind_of("app", "sidecar"),
             edit(k.OUTPUT, text="bye"),
         ),
@@ -547,6 +570,10 @@ EXAMPLES: dict[str, Example] = {
         stories.tini_whose_child_ignores_it,
         (NO_SIGTERM, program("/bin/web", "web"), along(NEWER), processes("sleep", child=True)),
     ),
+    "signalEndsPool": Example(
+        stories.dumb_init_ends_a_pool,
+        (NO_SIGTERM, edit(k.CHILD_ENDED, signal=None)),
+    ),
     "shellKeepsSignal:left": Example(
         stories.shell_with_script,
         (NO_SIGTERM, along(program("/bin/web", "web")), NEWER, shown("default")),
@@ -577,7 +604,16 @@ EXAMPLES: dict[str, Example] = {
     "childrenNotSignalled": Example(
         stories.supervisor_with_children,
         (NO_SIGTERM, program("/bin/busybox", "sh"), both(NEWER, edit(k.PROCESSES_LEFT, more=0))),
-        (TINI, both(processes(disposition="ignored"), edit(k.PROCESSES_LEFT, more=0))),
+        (
+            TINI,
+            both(processes(disposition="ignored"), edit(k.PROCESSES_LEFT, more=0)),
+            both(processes(disposition="handled"), edit(k.PROCESSES_LEFT, more=0)),
+        ),
+    ),
+    "childrenNotSignalled:handles": Example(
+        stories.children_that_handle_it_outlive_the_grace_period,
+        (NO_SIGTERM, program("/bin/busybox", "sh"), shown("default"), processes(disposition="default")),
+        (TINI,),
     ),
     "zombies": Example(stories.with_zombies, (edit(k.PROCESSES_LEFT, zombies=0),), (TINI,)),
     # 137

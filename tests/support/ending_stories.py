@@ -199,6 +199,19 @@ def children_die_with_it(tape: Any) -> None:
     left(tape, SLEEP, when="exit", at=0.501)
 
 
+def children_that_handle_it_die_with_it(tape: Any) -> None:
+    """PID 1 may have passed the signal on, and killed them right before its own end."""
+    begin(tape)
+    exited(tape, 3.118)
+    left(tape, NODE, when="exit", at=3.119)
+
+
+def children_that_handle_it_outlive_the_grace_period(tape: Any) -> None:
+    begin(tape)
+    left(tape, NODE, NODE | {"pid": 33, "containerPid": 10})
+    killed(tape)
+
+
 def with_zombies(tape: Any) -> None:
     begin(tape)
     left(tape, zombies=3)
@@ -314,6 +327,11 @@ def hook_takes_time(tape: Any) -> None:
 def hook_takes_time_and_it_sleeps(tape: Any) -> None:
     hook_takes_time(tape)
     at_kill(tape, waits({**LOCK, "call": "clock_nanosleep", "limited": True, "own": False, "wakesIn": 14.2}))
+
+
+def sleeps_in_a_loop(tape: Any) -> None:
+    sleeps_shortly(tape)
+    next(r for r in tape.records if r.kind == k.WAITS_AT_KILL).facts["switches"] = 49
 
 
 def works(tape: Any) -> None:
@@ -448,6 +466,15 @@ def port_closed_before_endpoint(tape: Any) -> None:
     exited(tape)
 
 
+def loopback_closed_before_endpoint(tape: Any) -> None:
+    port_closed_before_endpoint(tape)
+    for record in tape.records:
+        if record.kind == k.SOCKETS_AT_STOP:
+            record.facts["listeners"] = [PORT | {"address": "127.0.0.1"}]
+        elif record.kind == k.LISTENER_CLOSED:
+            record.facts["address"] = "127.0.0.1"
+
+
 def port_closed_by_exit(tape: Any) -> None:
     begin(tape)
     tape.add(0.09, "endpointslice-controller", k.ENDPOINT_CHANGED, service="web", slice="web-1", address="10.244.0.2",
@@ -537,6 +564,15 @@ def tini_that_signals_the_group(tape: Any) -> None:
     begin(tape, ("tini", "-g", "--", "app"), "handled", "/usr/bin/tini")
     left(tape, {**SLEEP, "child": False})
     killed(tape)
+
+
+def dumb_init_ends_a_pool(tape: Any) -> None:
+    begin(tape, ("dumb-init", "--", "app"), "handled", "/usr/bin/dumb-init")
+    pool = {"name": "worker", "disposition": "default"}
+    beside(tape, {"containerPid": 2, "name": "app", "disposition": "handled"}, {"containerPid": 3, **pool, "parent": 2})
+    ended = {"pid": 31, "containerPid": 3, "exitCode": 143, "signal": "SIGTERM", "secondsBefore": 0.0}
+    tape.add(0.012, "runtime", k.CHILD_ENDED, "app", **pool, **ended)
+    exited(tape, 1.0)
 
 
 def tini_whose_child_drains_too_long(tape: Any) -> None:
@@ -680,10 +716,12 @@ def run(
 
 def probed(
     tape: Any, start: float, end: float, probe: str, output: str, before: bool | None, *, code: int = 137,
-    listeners: tuple[int, ...] = (),
+    listeners: tuple[int, ...] = (), ready: bool = False,
 ) -> None:  # fmt: skip
     """One run that a probe ended."""
     tape.started(at=start)
+    if ready:
+        tape.add(start + 1, "kubelet", k.PROBE_CHANGED, "app", probe="readiness", result="success", output="")
     name = "Liveness" if probe == "liveness" else "Startup"
     tape.add(end - 2.01, "kubelet", k.PROBE_CHANGED, "app", probe=probe, result="failure", output=output,
              succeededBefore=before)  # fmt: skip

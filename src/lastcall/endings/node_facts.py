@@ -80,11 +80,13 @@ class ProcessWaiting:
 @dataclass(frozen=True, slots=True)
 class WaitsAtKill:
     """What the processes of a container did from the stop signal until SIGKILL, `seconds` later: the CPU time that they
-    used, and what they waited for. PID 1 is the first."""
+    used, and what they waited for. PID 1 is the first. `switches` is how often its first thread had begun to wait
+    (None: not known)."""
 
     seconds: float
     cpu_seconds: float
     processes: tuple[ProcessWaiting, ...]
+    switches: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@
 from collections.abc import Sequence
 
 from lastcall.endings.ending import build_endings
-from lastcall.endings.findings.post_start import is_of_a_life
 from lastcall.endings.findings.restarts import is_over
 from lastcall.endings.story import Ending, PodFacts
 from lastcall.errors import UserError
 from lastcall.records.record import Record
 
+_OF_A_LIFE = ("postStartFailed", "postStartRuns", "probeFailed", "deleteRefused")
+"""Findings that are worth a story of a Pod of which nothing has ended yet."""
 _NAMED = 12
 """At most so many Pods stand in a message."""
 
@@ -42,11 +43,7 @@ def find_ending(
         wanted = f"{wanted} with uid {uid}".strip()
     else:
         found = [e for e in known if e.pod.name == name and e.pod.namespace == where]
-    stories = [
-        e
-        for e in found
-        if e.zero_kind or e.earlier or any(is_over(c, e) for c in e.containers) or any(map(is_of_a_life, e.findings))
-    ]
+    stories = [e for e in found if e.zero_kind or e.earlier or _has_a_story(e)]
     if stories:
         return stories[-1]
     if found:
@@ -56,6 +53,11 @@ def find_ending(
             f"ended yet: nothing to tell (kubectl delete pod {there.name} -n {there.namespace} ends it)"
         )
     raise UserError(f"cluster {cluster!r} knows no Pod {wanted} in namespace {where}; {_known(known)}")
+
+
+def _has_a_story(living: Ending) -> bool:
+    """Return whether a Pod that was not deleted has one: a container ended, or something is wrong."""
+    return any(is_over(c, living) for c in living.containers) or any(each.id in _OF_A_LIFE for each in living.findings)
 
 
 def _known(known: Sequence[Ending]) -> str:

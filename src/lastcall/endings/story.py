@@ -116,6 +116,8 @@ class PodFacts:
         metadata=key(null=True, schema={"enum": ["Pending", "Running", "Succeeded", "Failed", "Unknown", None]}),
     )
     containers: tuple[ContainerFacts, ...] = field(default=(), metadata=HIDDEN)
+    subdomain: str = field(default="", metadata=HIDDEN)
+    """The Service below which DNS names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,9 +376,9 @@ class Span:
 
 
 ProgramChange = Literal[
-    "stopIgnoringSignal", "unblockSignal", "passSignalOn", "useExec", "endOnStopSignal", "finishRequests",
-    "closeIdleConnections", "endStreams", "fixServer", "exitZero", "fixCrash", "fixCommand", "fixHook", "fixPostStart",
-    "fixProbe", "listenEverywhere", "raiseOwnTimeout", "stopKilling", "useLessMemory",
+    "stopIgnoringSignal", "unblockSignal", "passSignalOn", "signalChildAlone", "useExec", "endOnStopSignal",
+    "finishRequests", "closeIdleConnections", "endStreams", "fixServer", "exitZero", "fixCrash", "fixCommand",
+    "fixHook", "fixPostStart", "fixProbe", "listenEverywhere", "raiseOwnTimeout", "stopKilling", "useLessMemory",
 ]  # fmt: skip
 """What only the program, its image or its script can change."""
 

@@ -30,7 +30,8 @@ _PREEMPTED = re.compile(r"^Preempted by (?:pod )?(\S+) on node ")
 _RESCALED = re.compile(r"^New size: (\d+); reason: (.+)$", re.S)
 _LONGEST = 500
 
-OF_OWNERS = ("SuccessfulDelete", "SuccessfulRescale")
+_BY_WEBHOOK = re.compile(r'(?:admission webhook|failed calling webhook) "([^"]+)"')
+OF_OWNERS = ("SuccessfulDelete", "SuccessfulRescale", "FailedDelete")
 """Reasons of Events that owners, and the autoscalers of owners, say about what they do."""
 
 OF_PODS = frozenset(
@@ -90,6 +91,15 @@ def pod_event_of(event: Object) -> PodEvent | None:
 def names_pod(event: PodEvent) -> str:
     """The Pod that an owner's Event says was deleted; "" for another Event."""
     match = _DELETED.match(event.message) if event.reason == "SuccessfulDelete" else None
+    return match.group(1) if match else ""
+
+
+def refusing_webhook(event: PodEvent) -> str:
+    """Return the webhook for which an owner's Event says that a Pod is not deleted; "" for another Event.
+
+    (`controller_utils.go:DeletePod`)
+    """
+    match = _BY_WEBHOOK.search(event.message) if event.reason == "FailedDelete" else None
     return match.group(1) if match else ""
 
 

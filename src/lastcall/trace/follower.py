@@ -98,7 +98,7 @@ class Follower:
         note = on_note or (lambda text: None)
         self._watches = Watches(shared, client, scope, note, self._blind, on_object)
         self._event_index = EventIndex(
-            shared, client, lambda error: self._watches.refused(EVENTS, scope.namespace, error)
+            shared, client, lambda error: self._watches.refused(EVENTS, scope.namespace, error), note
         )
         self._slices, self._around = EndpointTracker(shared), RelatedObjects(shared)
         output = LogReader(shared, client, lambda error: self._watches.refused(PODS, scope.namespace, error, "log"))

@@ -87,6 +87,8 @@ def before_the_end(pod: Object) -> list[Draft]:
     }
     if owner := controller_of(pod):
         made["owner"] = {"kind": str(owner.get("kind")), "name": str(owner.get("name")), "uid": str(owner.get("uid"))}
+    if subdomain := (pod.get("spec") or {}).get("subdomain"):
+        made["subdomain"] = str(subdomain)
     created = str(pod["metadata"].get("creationTimestamp") or "")
     found = [draft(kinds.POD_CREATED, made, "apiserver", evidence="inferred", stamp=created, clock="server")]
     if node := (pod.get("spec") or {}).get("nodeName"):

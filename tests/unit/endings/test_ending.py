@@ -593,6 +593,18 @@ def test_143_is_the_signals_own_end_and_no_complaint(new_tape):
     assert "143" in _finding(ending, "exitCodeNotZero")
 
 
+@pytest.mark.parametrize(("exe", "severity"), [("/usr/lib/jvm/bin/java", "info"), ("/bin/web", "warning")])
+def test_143_of_a_jvm_that_handled_the_signal_is_no_complaint(new_tape, exe, severity):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.stop(0.01, 30, disposition="handled")
+    next(r for r in tape.records if r.kind == k.PROCESS_SIGNAL_STATE).facts["exe"] = exe
+    tape.exit(1.0, 143)
+    tape.over(1.01, "Failed")
+    assert _severities(tape.ending())["exitCodeNotZero"][0] == severity
+
+
 def test_a_job_that_is_interrupted_is_not_told_to_exit_with_0(new_tape):
     """With 0 its work would count as done."""
     tape = new_tape()

@@ -20,6 +20,7 @@ from lastcall.endings.facts.pod import facts_from_records, pod_facts
 from lastcall.endings.render.chrome_trace import trace_document
 from lastcall.endings.render.json_v1 import LAYOUT
 from lastcall.endings.render.plain import plain_text
+from lastcall.endings.search import find_ending
 from lastcall.endings.story import ContainerFacts, Ending, MountedFiles, PodFacts
 from lastcall.endings.verdict import is_ongoing, outcome_words
 from lastcall.kube.api.pods.recorded import container_facts
@@ -77,6 +78,9 @@ def test_a_container_that_crashed_and_was_not_started_again_is_a_crash_too(new_t
         ("invalid literal for int() with base 10: 'tcp://10.96.20.132:80'", "enableServiceLinks: false"),
         ("cannot reach tcp://10.96.20.132:80: timed out", "See what it printed"),
         ("KeyError: 'DB_URL'", "See what it printed"),
+        ("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory", "--max-old-space-size"),
+        ("5: v8::internal::V8::FatalProcessOutOfMemory(v8::internal::Isolate*, char const*)", "--max-old-space-size"),
+        ('Exception in thread "main" java.lang.OutOfMemoryError: Java heap space', "a larger -Xmx"),
         ("A server is already running (pid: 1, file: /run/app/server.pid). Exiting", "If /run/app/server.pid is left"),
         ("broker: already running (pid 1), will not start", "If a PID or lock file is left"),
         ("lock file /data/.lock exists: is another process running?", "If /data/.lock is left"),
@@ -90,6 +94,44 @@ def test_what_the_kernel_refused_a_program_that_crashed_is_what_is_mended(new_ta
     tape.accepted(5)
     tape.over(0.2, endpoint=False)
     assert fix in finding(tape.ending(), "crashed").advice
+
+
+@pytest.mark.parametrize(
+    ("line", "subdomain", "fix"),
+    [
+        ("cannot reach web-0.db-headless: Temporary failure in name resolution", "db", "Use web-0.db, with a headless"),
+        (
+            "dial tcp: lookup web-0.db-headless.default.svc on 10.96.0.10:53: no such host",
+            "db",
+            "serviceName: db-headless",
+        ),
+        ("cannot reach web-0.db: Temporary failure in name resolution", "db", "DNS does not resolve"),
+        ("cannot reach cache-0.db-headless: Temporary failure in name resolution", "db", "DNS does not resolve"),
+        ("cannot reach web-0.db-headless: Temporary failure in name resolution", "", "DNS does not resolve"),
+    ],
+)
+def test_a_peer_that_is_looked_up_below_another_service_is_named(
+    new_tape: Any, line: str, subdomain: str, fix: str
+) -> None:
+    tape = new_tape()
+    tape.pod = PodFacts(tape.uid, "default", "web-1", containers=(ContainerFacts("app"),), subdomain=subdomain)
+    run(tape, -2, -1.9, code=1, lines=(line,))
+    tape.started(at=-1)
+    deleted(tape)
+    assert fix in finding(tape.ending(), "crashed").advice
+
+
+def test_a_pod_that_lives_because_its_delete_is_refused_has_a_story(new_tape: Any) -> None:
+    tape = new_tape()
+    tape.started(at=-2)
+    message = 'failed calling webhook "policy.example.com": service "policy" not found'
+    for at in (-1.0, -0.5):
+        tape.add(at, "apiserver", k.DELETE_REFUSED, user="gc", userAgent="kcm", message=message)
+    ending = tape.ending()
+    found = finding(ending, "deleteRefused")
+    assert found.text == f"The API server refused the DELETE by gc: {message}"
+    assert found.advice.startswith("Webhook policy.example.com has to admit each DELETE")
+    assert find_ending([ending], ending.pod.name, ending.pod.namespace, None, "c") is ending
 
 
 def test_what_is_not_known_of_a_crash_is_not_called_a_configuration(new_tape: Any) -> None:
@@ -368,6 +410,8 @@ PROBES: list[tuple[str, dict[str, Any], str, str, str]] = [
      ": it did not answer in time", "A longer livenessProbe.timeoutSeconds"),
     ("slow from the start", {"probe": "liveness", "output": LATE, "before": False}, "livenessProbeKilled",
      ": it did not answer in time", "If it starts slowly, a startupProbe"),
+    ("slow each time", {"probe": "liveness", "output": LATE, "before": False, "ready": True}, "livenessProbeKilled",
+     ": it did not answer in time", "A longer livenessProbe.timeoutSeconds"),
     ("stopped listening", {"probe": "liveness", "output": REFUSED, "before": True, "code": 0}, "livenessProbeKilled",
      ": it no longer listened (exit code 0)", "It had answered before"),
     ("another port", {"probe": "liveness", "output": REFUSED, "before": False, "listeners": (9090,)},

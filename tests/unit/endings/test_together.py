@@ -46,6 +46,7 @@ def ends(tape: Any, *lines: str, code: int = 1) -> list[str]:
         (("proxy", "agent"), None, ("connect to localhost:15001", REFUSED), 1, False),
         (("proxy", "agent"), 15001, ("dial tcp 10.0.0.7:5432: connection refused",), 1, False),
         (("proxy",), 15001, (REFUSED,), 0, False),
+        (("proxy",), 15001, (f"502: {REFUSED}, upstream 127.0.0.1:15001",), 0, True),
         (("proxy",), 15001, ("bye",), 1, False),
         ((), None, ("connect('127.0.0.1', 15001)", REFUSED), 1, False),
     ],
@@ -56,6 +57,7 @@ def ends(tape: Any, *lines: str, code: int = 1) -> list[str]:
         "two may have been meant",
         "a port that neither had",
         "it ended well",
+        "it ended well, and names the port",
         "it complained of nothing",
         "nobody had ended",
     ],
@@ -66,6 +68,19 @@ def test_a_container_is_missed_only_where_the_complaint_fits_it(
     tape = new_tape()
     pod(tape, *others, listens=listens)
     assert bool(ends(tape, *lines, code=code)) is found
+
+
+def test_one_that_went_on_with_its_hook_is_told_that_the_other_has_none(new_tape: Any) -> None:
+    tape = new_tape()
+    pod(tape, "php-fpm", listens=9000)
+    tape.hook(0.006, 0.4, "succeeded", budget=30)
+    for line in ("connect() failed (111: Connection refused), upstream: fastcgi://127.0.0.1:9000",):
+        tape.output(0.2, line)
+    tape.exit(0.6, 0)
+    tape.over(0.7)
+    (found,) = [each for each in tape.ending().findings if each.id == "sidecarEndsFirst"]
+    assert "app went on for 580 ms after php-fpm had ended" in found.text
+    assert found.advice.startswith("Give php-fpm the preStop hook of app, too")
 
 
 def test_of_several_that_had_ended_the_one_with_the_port_is_named(new_tape: Any) -> None:

@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 
 from lastcall.records import kinds
-from lastcall.trace.events import kill_reason, names_job, names_pod, pod_event_of, steps_of
+from lastcall.trace.events import kill_reason, names_job, names_pod, pod_event_of, refusing_webhook, steps_of
+from lastcall.trace.following.events import EventIndex
+from lastcall.trace.following.state import SharedState
+from lastcall.world.world import World
 
 
 def event(reason: str, message: str = "", kind: str = "Pod", **more: Any) -> dict[str, Any]:
@@ -93,6 +96,39 @@ def test_a_cron_job_names_the_job_that_it_deleted(kind: str, message: str, job: 
     found = pod_event_of(event("SuccessfulDelete", message, kind=kind))
     assert found is not None
     assert names_job(found) == job
+
+
+DENIED = 'Error deleting: admission webhook "guard.example.com" denied the request: keep it'
+FAILED = (
+    'Error deleting: Internal error occurred: failed calling webhook "guard.example.com": failed to call webhook: EOF'
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "webhook"),
+    [
+        ("FailedDelete", DENIED, "guard.example.com"),
+        ("FailedDelete", FAILED, "guard.example.com"),
+        ("FailedDelete", "Error deleting: etcdserver: request timed out", ""),
+        ("SuccessfulDelete", DENIED, ""),
+    ],
+)
+def test_an_owner_names_the_webhook_that_keeps_its_pod(reason: str, message: str, webhook: str) -> None:
+    found = pod_event_of(event(reason, message, kind="ReplicaSet"))
+    assert found is not None
+    assert refusing_webhook(found) == webhook
+
+
+def test_a_webhook_that_keeps_the_pods_of_an_owner_is_noted_once_with_what_to_do() -> None:
+    notes: list[str] = []
+    shared = SharedState(World(), lambda record: None)
+    index = EventIndex(shared, None, lambda error: None, notes.append)  # type: ignore[arg-type]
+    for _ in range(3):
+        index.event("ADDED", event("FailedDelete", DENIED, kind="ReplicaSet"))
+    index.event("ADDED", event("FailedDelete", "Error deleting: timed out", kind="ReplicaSet"))
+    told, what = notes
+    assert told == f"ReplicaSet n/p cannot delete its Pods: {DENIED}"
+    assert what.startswith("fix: Webhook guard.example.com has to admit each DELETE of a Pod")
 
 
 @pytest.mark.parametrize(

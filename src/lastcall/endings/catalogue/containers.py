@@ -198,6 +198,10 @@ CONTAINERS: Mapping[str, Cause] = {
         texts={
             "": "$signal goes to $main of $container$by_name alone: $names $until$untold. What they had begun was "
             "lost.",
+            "handles": "$signal goes to $main of $container$by_name alone: $names has a handler for it, and $until. "
+            "Whether PID 1 passed $signal on was not observed.",
+            "handleIt": "$signal goes to $main of $container$by_name alone: $names have handlers for it, and $until. "
+            "Whether PID 1 passed $signal on was not observed.",
             "child": "$main of $container$by_name passes $signal on to its child alone: $names $until, and never got "
             "it (inferred). What they had begun was lost.",
             "group": "$main of $container$by_name passes $signal on to the process group of its child alone: $names "
@@ -205,8 +209,26 @@ CONTAINERS: Mapping[str, Cause] = {
         },
         fixes={
             "": "Let PID 1 pass the signal to its children and wait for them, as an init such as tini -g does.",
+            "handles": "Let PID 1 pass the signal to its children and wait for them. If it does, raise the timeout "
+            "after which it kills them (gunicorn: --graceful-timeout, supervisord: stopwaitsecs): "
+            "terminationGracePeriodSeconds is not the limit.",
+            "handlesAtKill": "Let PID 1 pass the signal to its children. If it does, they need longer than the grace "
+            "period.",
             "child": "Let the init signal the whole process group (`tini -g`), or its child pass the signal on.",
             "group": "Keep the processes in the child's process group, or let the child pass the signal on.",
+        },
+    ),
+    "signalEndsPool": Cause(
+        title="An init passes the stop signal on to the whole process group, and ends processes whose parent handles "
+        "it.",
+        remedy="`dumb-init --single-child`, or tini without -g, if the parent is to let its children finish.",
+        texts={
+            "": "PID 1 of $container$by_name passes $signal on to the process group of its child: it ended $names, "
+            "without a handler, $after after it was sent. $parent is their parent, and handles $signal.",
+        },
+        fixes={
+            "": "If $parent is to let them finish what they have begun, only it may get the signal: `dumb-init "
+            "--single-child`, or tini without -g.",
         },
     ),
     "childKilledInside": Cause(
@@ -278,6 +300,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "waited for connections that stay open, no time is enough: close them on $signal.",
             "sleeps": "Look at what the program sleeps for after $signal: when SIGKILL came it would have slept $left "
             "more. A longer grace period helps only if no other sleep follows.",
+            "loops": "Look at what the program waits for after $signal: it went to sleep $count times and used $used, "
+            "so it only looks whether something has come. A longer grace period helps only if that comes.",
             "endless": "Look at what the program waits for after $signal: it used $used, and waited without a time "
             "limit ($calls). Nothing shows that more time would help.",
             "idle": "Look at what the program waits for after $signal: it used $used, so it did not work ($calls). A "
@@ -497,8 +521,13 @@ CONTAINERS: Mapping[str, Cause] = {
         texts={
             "": "$container ended with $end, $before after $other had ended, which it still needed (inferred from what "
             "it printed: $line). All containers of a Pod get their stop signal at the same time.",
+            "wentOn": "$container went on for $before after $other had ended, which it still needed (inferred from "
+            "what it printed: $line). All containers of a Pod get their stop signal at the same time, and a preStop "
+            "hook delays that of its own container alone.",
         },
         fixes={
+            "hook": "Give $other the preStop hook of $container, too; or make it a native sidecar (under "
+            "initContainers, with `restartPolicy: Always`): the kubelet stops it when the containers have ended.",
             "": "Make $other a native sidecar (under initContainers, with `restartPolicy: Always`): the kubelet stops "
             "it when the containers have ended.",
         },
@@ -526,12 +555,16 @@ CONTAINERS: Mapping[str, Cause] = {
             "SIGKILL, and this is not a crash.",
             "either": "$container ended with exit code $code on $signal: the signal ended it, or it handled the "
             "signal and exited with this code. Nothing was killed, and this is not a crash.",
+            "jvm": "$container ended with $how on $signal, as a JVM does when its shutdown hooks have run: nothing was "
+            "killed, and this is not a crash. The Pod counts as Failed.",
             "job": "$container ended with $how on $signal: its work counts as not done, so a Job that goes on does it "
             "again (with 0 it would count as done).",
         },
         fixes={
             "": "Handle $signal and exit with 0 when the work is done; do not take this code for a crash.",
             "reported": "See what it reports: its exit code may be right, and 0 would hide it.",
+            "jvm": "Do not take this code for a crash. Where 0 is needed: Runtime.getRuntime().halt(0) at the end of "
+            "the last shutdown hook.",
         },
     ),
 }

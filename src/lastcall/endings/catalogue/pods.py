@@ -49,6 +49,16 @@ PODS: Mapping[str, Cause] = {
             "before": ", deleted $seconds s before this end began,",
         },
     ),
+    "deleteRefused": Cause(
+        title="The API server refuses the DELETE of a Pod, because admission does not let it pass.",
+        remedy="As the message says; or exempt the Pod by the webhook's selectors, or use failurePolicy: Ignore.",
+        texts={"": "The API server refused the DELETE by $user: $message"},
+        fixes={
+            "": "Correct what the message names: the Pod lives until its DELETE is accepted.",
+            "webhook": "Webhook $webhook has to admit each DELETE of a Pod: correct what its message names; else mend "
+            "its server, exempt these Pods by its selectors, or use failurePolicy: Ignore.",
+        },
+    ),
     "networkTeardownFailed": Cause(
         title="The network plugin (CNI) fails to tear the Pod's network down, and the Pod stays Terminating.",
         remedy="Fix the CNI plugin (its binary, its configuration, what it talks to): DEL is tried again until it "

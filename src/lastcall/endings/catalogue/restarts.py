@@ -34,6 +34,12 @@ RESTARTS: Mapping[str, Cause] = {
             "file's owner in the image.",
             "unknownName": "DNS does not resolve a name that it looked up: correct the name, or add its Service to the "
             "manifests. A Service of another namespace is found by NAME.NAMESPACE.",
+            "otherService": "$peer.$service has no address: the Pods of this StatefulSet are named below its "
+            "serviceName. Use $peer.$subdomain, with a headless Service $subdomain; or serviceName: $service.",
+            "nodeHeap": "Node.js reached the limit of its own heap, not that of the container: a larger "
+            "--max-old-space-size in NODE_OPTIONS (some 75 % of limits.memory), or less in memory.",
+            "javaHeap": "The JVM reached the limit of its own heap, not that of the container: a larger -Xmx or "
+            "-XX:MaxRAMPercentage (some 75 % of limits.memory), or less in memory.",
             "refused": "What it connects to refuses: see whether that is in the manifests, Ready, and listens on this "
             "port. If it may start later, retry the connection in the program or in an init container.",
             "refusedByNeighbour": "Nothing listened on port $port yet, which is that of $other in the same Pod: "

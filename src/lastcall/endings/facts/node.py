@@ -163,6 +163,7 @@ def waits_of(entries: Sequence[Entry]) -> WaitsAtKill | None:
         float(facts.get("seconds") or 0.0),
         float(facts.get("cpuSeconds") or 0.0),
         processes,
+        facts.get("switches"),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from lastcall.endings.story import ContainerEnding
 
-_SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh", "mksh")
+SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh", "mksh")
 
 Forwards = Literal["", "child", "group"]
 
@@ -20,19 +20,19 @@ to its process group (tini's README, "Process group killing"; dumb-init's, "Sess
 
 def is_shell_program(exe: str) -> bool:
     """Return whether a file is a shell; busybox may be anything."""
-    return posixpath.basename(exe) in _SHELLS
+    return posixpath.basename(exe) in SHELLS
 
 
 def is_shell(c: ContainerEnding) -> bool:
     """busybox is a shell when it was called as one. A shell that was given one command may have become it (exec)."""
     if c.process.command:
         return (
-            c.process.command in _SHELLS
+            c.process.command in SHELLS
             or c.process.command.endswith(".sh")
-            or posixpath.basename(c.process.exe) in _SHELLS
+            or posixpath.basename(c.process.exe) in SHELLS
         )
     names = {posixpath.basename(c.process.exe), posixpath.basename(c.process.argv[0]) if c.process.argv else ""}
-    return any(name in _SHELLS for name in sorted(names))
+    return any(name in SHELLS for name in sorted(names))
 
 
 def forwards(c: ContainerEnding) -> Forwards:

@@ -42,6 +42,7 @@ def pod_facts(pod: Object) -> PodFacts:
         node=spec.get("nodeName") or "",
         phase=status.get("phase") or "",
         containers=tuple(containers),
+        subdomain=spec.get("subdomain") or "",
     )
 
 
@@ -94,12 +95,13 @@ def _mounted_files(container: Object, volumes: Mapping[str, Object]) -> Iterable
 
 def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:
     """Return the same from records alone, for a Pod whose object nobody saw."""
-    namespace = name = node = phase = ""
+    namespace = name = node = phase = subdomain = ""
     containers: dict[str, ContainerFacts] = {}
     for record in records:
         if record.kind == kinds.POD_CREATED:
             created = record.facts_as(kinds.POD_CREATED)
             namespace, name = str(created.get("namespace", "")), str(created.get("name", ""))
+            subdomain = created.get("subdomain", "")
             containers = {each.name: each for each in _recorded(record)} | containers
         elif record.kind == kinds.EPHEMERAL_CONTAINERS_ADDED:
             for each in record.facts_as(kinds.EPHEMERAL_CONTAINERS_ADDED).get("containers") or []:
@@ -112,7 +114,7 @@ def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:
             phase = str(record.facts_as(kinds.POD_STATUS_WRITTEN).get("phase") or phase)
         if record.container:
             containers.setdefault(record.container, ContainerFacts(record.container))
-    return PodFacts(uid, namespace, name or uid, node, phase, tuple(containers.values()))
+    return PodFacts(uid, namespace, name or uid, node, phase, tuple(containers.values()), subdomain)
 
 
 _KINDS: dict[str, ContainerKind] = {

@@ -2,6 +2,7 @@
 
 # check: pure
 
+import posixpath
 import re
 
 from lastcall.endings.catalogue.lookup import fix, said
@@ -137,11 +138,22 @@ def _code(s: RunSubject) -> Finding:
     if not variant and c.process.disposition == "handled" and (line := _complaint(s)):
         text = said("exitCodeNotZero", "reported", container=c.name, how=how, signal=c.stop.signal, line=line)
         return Finding("exitCodeNotZero", "warning", text, c.name, fix("exitCodeNotZero", "reported"))
+    if not variant and _is_own_code_of_jvm(c):
+        text = said("exitCodeNotZero", "jvm", container=c.name, how=how, signal=c.stop.signal)
+        return Finding("exitCodeNotZero", "info", text, c.name, fix("exitCodeNotZero", "jvm"))
     text = said("exitCodeNotZero", variant, container=c.name, how=how, code=c.exit.code, signal=c.stop.signal)
     if variant:
         return Finding("exitCodeNotZero", "info", text, c.name)
     advice = fix("exitCodeNotZero", signal=c.stop.signal)
     return Finding("exitCodeNotZero", "warning", text, c.name, advice, change=Change(program="exitZero"))
+
+
+def _is_own_code_of_jvm(c: ContainerEnding) -> bool:
+    """Return whether a JVM ended as it does when its shutdown hooks have run: with 128 and the signal's number (JDK
+    Terminator.java:setup)."""
+    numbers = {"SIGHUP": 1, "SIGINT": 2, "SIGTERM": 15}
+    java = posixpath.basename(c.process.exe) == "java" and c.process.disposition == "handled"
+    return java and c.exit.code == 128 + numbers.get(c.stop.signal, 0)
 
 
 _OF_JOB: Fact[RunSubject] = Fact(

@@ -100,9 +100,9 @@ def _time_remedy(s: RunSubject) -> Remedy:
     if open_connections(c) and not _listened_to_the_end(c):
         variant = "connections"
     wait = kind_of_wait(c)
-    if wait is not None and (not variant or (variant == "hookTookTime" and wait is Wait.SLEEPS)):
-        return remedy_of_wait(c, wait)
     wanted = max(DEFAULT_GRACE_SECONDS, 2 * ending.grace_seconds)
+    if wait is not None and (not variant or (variant == "hookTookTime" and wait is Wait.SLEEPS)):
+        return remedy_of_wait(c, wait, wanted)
     facts = {"grace": ending.grace_seconds, "signal": c.stop.signal, "seconds": _s(c.drain_seconds), "wanted": wanted}
     return in_pod(fix("killed", variant, **facts), terminationGracePeriodSeconds=wanted)
 

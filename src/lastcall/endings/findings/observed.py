@@ -158,9 +158,18 @@ def _deaf_child(c: ContainerEnding) -> bool | None:
 def _all_deaf(c: ContainerEnding) -> bool:
     """Return whether the signal would do nothing to any process that was there when it came, so that it does not matter
     who passes it on."""
+    return _all_older(c, lambda p: p.deaf)
+
+
+def _all_older(c: ContainerEnding, test: Callable[[ProcessLeft], bool]) -> bool:
+    left, older = c.seen.processes_left, older_processes(c)
+    return left is not None and not left.more and bool(older) and all(map(test, older))
+
+
+def older_processes(c: ContainerEnding) -> list[ProcessLeft]:
+    """Return the processes left that were there when the signal came."""
     left = c.seen.processes_left
-    older = [p for p in left.processes if not p.after_signal] if left is not None else []
-    return left is not None and not left.more and bool(older) and all(p.deaf for p in older)
+    return [p for p in left.processes if not p.after_signal] if left is not None else []
 
 
 def _stranger(c: ContainerEnding) -> bool | None:
@@ -199,6 +208,7 @@ def _negated(holds: bool | None) -> bool | None:
 OLDER_PROCESSES = of_run(_LEFT, _left(_some_older), kinds.PROCESSES_LEFT)
 DEAF_CHILD = of_run(_LEFT, _left(_deaf_child), kinds.PROCESSES_LEFT)
 ALL_DEAF = of_run(_LEFT, _left(_all_deaf), kinds.PROCESSES_LEFT)
+ALL_HANDLE = of_run(_LEFT, _left(lambda c: _all_older(c, lambda p: p.disposition == "handled")), kinds.PROCESSES_LEFT)
 STRANGER = of_run(_LEFT, _left(_stranger), kinds.PROCESSES_LEFT)
 NEW_PROCESSES = of_run(_LEFT, _left(_reloaded), kinds.PROCESSES_LEFT)
 ZOMBIES = of_run(

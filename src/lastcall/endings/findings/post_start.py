@@ -109,11 +109,6 @@ def remedy(hook: PostStart | None) -> str:
     return fix("restartedPostStart", "code" if hook.exit_code else "")
 
 
-def is_of_a_life(finding: Finding) -> bool:
-    """Return whether a finding is worth a story of a Pod of which nothing has ended yet."""
-    return finding.id in ("postStartFailed", "postStartRuns", "probeFailed")
-
-
 # -- the rows --------------------------------------------------------------------------------------------------------
 
 

@@ -5,10 +5,11 @@
 from collections.abc import Mapping, Sequence
 
 from lastcall.endings.catalogue.lookup import fix, said
-from lastcall.endings.facts.pid1 import by_name, forwards, number_of
+from lastcall.endings.facts.pid1 import SHELLS, by_name, forwards, number_of
 from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_pod, in_program
 from lastcall.endings.findings.observed import (
     ALL_DEAF,
+    ALL_HANDLE,
     CHILD_KILLED,
     DEAF_CHILD,
     ENDED_WELL,
@@ -26,14 +27,16 @@ from lastcall.endings.findings.observed import (
     TRAP_ENDS_SHELL,
     ZOMBIES,
     killed_children,
+    knows_signal_state,
     of_run,
+    older_processes,
 )
 from lastcall.endings.findings.signals import TRAP_WAITS, WHY_NOT_ENDED
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row, every
 from lastcall.endings.findings.words import listed
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.node_facts import ChildEnd, ProcessesLeft, ProcessLeft
+from lastcall.endings.node_facts import ChildEnd, ProcessAtStop, ProcessesLeft, ProcessLeft
 from lastcall.endings.shell_script import pipeline_fix, place_of, script_of, shape_of
 from lastcall.endings.story import Change, ContainerEnding, Finding, ProgramChange, Severity
 from lastcall.records import kinds
@@ -54,6 +57,10 @@ _TRAP_ENDED_WELL: Fact[RunSubject] = Fact(
     (*HANDLED.kinds, *ONLY_SLEEPS.kinds, kinds.PROCESS_EXITED),
 )
 """The trap of a shell ended it with 0 while it waited for a `sleep` of its own."""
+_MAY_BE_PASSED_ON: Fact[RunSubject] = Fact(
+    ALL_HANDLE.name, every(HANDLED, ALL_HANDLE), (*HANDLED.kinds, *ALL_HANDLE.kinds)
+)
+"""What a process with a handler got is not known."""
 _MAY_HAVE_TRAP = of_run(
     LEFT_AT_KILL.name,
     lambda c: not (script := script_of(c.process.argv)) or "trap" in script,
@@ -66,6 +73,14 @@ _TRAP_AT_KILL: Fact[RunSubject] = Fact(
     (*TRAP_ENDS_SHELL.kinds, *LEFT_AT_KILL.kinds, *HANDLED.kinds),
 )
 """A shell with a trap that would end it, or pass the signal on, still ran at SIGKILL: it may well have passed it on."""
+
+
+_DIED_OF_GROUP = of_run(
+    CHILD_KILLED.name,
+    lambda c: ended_by_group(c) is not None or (False if knows_signal_state(c) else None),
+    kinds.PROCESSES_AT_STOP,
+    kinds.CHILD_ENDED,
+)
 
 
 def _left(s: RunSubject) -> ProcessesLeft:
@@ -141,6 +156,16 @@ def _children(s: RunSubject) -> Finding:
     return Finding("childrenNotSignalled", severity, text, s.run.name, fix("childrenNotSignalled"), change=PASS_ON)
 
 
+def _children_that_handle(s: RunSubject) -> Finding:
+    """PID 1 may have passed the signal on, and killed them itself when its own timeout was over."""
+    c, killed, several = s.run, bool(LEFT_AT_KILL.holds(s)), len(older_processes(s.run)) > 1
+    facts = {**_facts(c), "names": _names(older_processes(c)), "until": _until(c, killed, several, handled=True)}
+    text = said("childrenNotSignalled", "handleIt" if several else "handles", **facts)
+    severity: Severity = "problem" if killed else "warning"
+    advice = fix("childrenNotSignalled", "handlesAtKill" if killed else "handles")
+    return Finding("childrenNotSignalled", severity, text, c.name, advice, change=PASS_ON)
+
+
 def _killed_inside(s: RunSubject) -> Finding:
     """Its grace period was not over: the sender of SIGKILL was in the container."""
     c, those = s.run, killed_children(s.run)
@@ -148,6 +173,34 @@ def _killed_inside(s: RunSubject) -> Finding:
     text = said("childKilledInside", **_facts(c), names=_names(those), after=after)
     remedy = Change(program="raiseOwnTimeout")
     return Finding("childKilledInside", "warning", text, c.name, fix("childKilledInside"), change=remedy)
+
+
+def ended_by_group(c: ContainerEnding) -> tuple[ProcessAtStop, list[ChildEnd]] | None:
+    """Return a process that handles the stop signal, and its children that died of it, as PID 1 sends it to all of
+    their process group. A shell's children are what it waits for: it lets nobody finish."""
+    there = {each.container_pid: each for each in c.seen.processes_at_stop}
+    for parent in there.values() if forwards(c) == "group" else ():
+        ends = [
+            each
+            for each in c.seen.children_ended
+            if each.signal == c.stop.signal and each.disposition == "default" and each.container_pid in there
+            and there[each.container_pid].parent == parent.container_pid
+        ]  # fmt: skip
+        if ends and parent.disposition == "handled" and parent.name not in SHELLS:
+            return parent, ends
+    return None
+
+
+def _group(s: RunSubject) -> Finding:
+    """Whether they had work in hand nobody saw."""
+    c, found = s.run, ended_by_group(s.run)
+    assert found is not None
+    parent, ends = found
+    facts = {"signal": c.stop.signal, "parent": f"{parent.name} (pid {parent.container_pid})"}
+    after = _s(max(0.0, ends[0].at - (c.stop.signal_at or 0.0)))
+    text = said("signalEndsPool", container=c.name, by_name=by_name(c), names=_names(ends), after=after, **facts)
+    advice = fix("signalEndsPool", parent=facts["parent"])
+    return Finding("signalEndsPool", "info", text, c.name, advice, change=Change(program="signalChildAlone"))
 
 
 def _zombies(s: RunSubject) -> Finding:
@@ -162,6 +215,7 @@ def _zombies(s: RunSubject) -> Finding:
 
 
 ROWS = (
+    Row("signalEndsPool", (SIGNALLED, _DIED_OF_GROUP), _group),
     Row("childKilledInside", (SIGNALLED, CHILD_KILLED), _killed_inside, refuted_by=(OOM_COUNTED,)),
     Row(
         "childIgnoresSignal",
@@ -204,7 +258,15 @@ ROWS = (
         "childrenNotSignalled",
         (SIGNALLED, NO_SHELL, OLDER_PROCESSES),
         _children,
-        refuted_by=(FORWARDS, ALL_DEAF),
+        refuted_by=(FORWARDS, ALL_DEAF, _MAY_BE_PASSED_ON),
+        answers=WHY_NOT_ENDED,
+    ),
+    Row(
+        "childrenNotSignalled",
+        (SIGNALLED, NO_SHELL, HANDLED, ALL_HANDLE),
+        _children_that_handle,
+        refuted_by=(FORWARDS,),
+        variant="handles",
         answers=WHY_NOT_ENDED,
     ),
 )
@@ -275,14 +337,19 @@ def _names(those: Sequence[ProcessLeft | ChildEnd], more: int = 0) -> str:
     return listed(names)
 
 
-def _until(c: ContainerEnding, killed: bool, several: bool) -> str:
-    """Return what became of processes that PID 1 had not signalled.
+def _until(c: ContainerEnding, killed: bool, several: bool, *, handled: bool = False) -> str:
+    """Return what became of processes that PID 1 had not signalled, or not as far as is known: then it may have killed
+    them itself.
 
     (pid_namespaces(7): the kernel ends a namespace with its PID 1; containerd's shim ends what a container whose PID
     namespace is shared leaves behind, `ShouldKillAllOnExit`)
     """
     if killed:
         return tell("still ran at SIGKILL")
+    if handled and several:
+        return tell("were ended by SIGKILL when PID 1 ended, or right before")
+    if handled:
+        return tell("was ended by SIGKILL when PID 1 ended, or right before")
     if c.process.container_pid != 1:
         return tell("were killed with it by the runtime") if several else tell("was killed with it by the runtime")
     if several:

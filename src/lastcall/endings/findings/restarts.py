@@ -23,7 +23,16 @@ from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import after_start, exit_code
 from lastcall.endings.findings.words import listed as _and
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.story import Change, ContainerEnding, EndedBy, Ending, Finding, MountedFiles, ProgramChange
+from lastcall.endings.story import (
+    Change,
+    ContainerEnding,
+    EndedBy,
+    Ending,
+    Finding,
+    MountedFiles,
+    PodFacts,
+    ProgramChange,
+)
 from lastcall.records import kinds
 from lastcall.records.said import joined, tell
 
@@ -104,16 +113,20 @@ def _fails(kind_is_init: bool) -> _Test:
 def _by_probe(who: EndedBy) -> Callable[[ContainerSubject], Finding]:
     def says(s: ContainerSubject) -> Finding:
         those = _those(s, _ended_by(who))
-        return _killed_by_probe(s.ending, those[-1], len(those), _did(those, s.last))
+        changes = s.newest(_ended_by(who)).entries((kinds.PROBE_CHANGED,))
+        probes = [entry.facts_as(kinds.PROBE_CHANGED) for entry in changes]
+        was_ready = any((each["probe"], each["result"]) == ("readiness", "success") for each in probes)
+        return _killed_by_probe(s.ending, those[-1], len(those), _did(those, s.last), was_ready=was_ready)
 
     return says
 
 
-def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str) -> Finding:
+def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str, *, was_ready: bool) -> Finding:
     output = c.seen.probe.output if c.seen.probe else ""
     startup = c.exit.ended_by == "startupProbe"
     id_ = "startupProbeKilled" if startup else "livenessProbeKilled"
     never = startup or (c.seen.probe is not None and c.seen.probe.succeeded_before is False)
+    slow_start = never and not startup and not was_ready
     refused, late = _REFUSED.search(output), _LATE.search(output)
     others = sorted({each.port for each in c.seen.sockets.listeners}) if c.seen.sockets else []
     took = _s(c.had_seconds) if c.had_seconds is not None else ""
@@ -133,7 +146,7 @@ def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str) -
         advice = fix(id_, "status" if startup or status[1] < "500" else "error", status=status[1])
     elif late:
         variant = "late"
-        advice = fix(id_, "lateNever" if never and not startup else "late", seconds=wanted, took=took)
+        advice = fix(id_, "lateNever" if slow_start else "late", seconds=wanted, took=took)
     elif never:
         advice = fix(id_, "never", seconds=wanted, took=took)
     state = {"host": node[2]} if variant == "node" and node else {"others": _and(list(map(str, others)))}
@@ -150,7 +163,7 @@ def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str) -
     change = None
     if variant == "node" and node is not None:
         change = without_host(c, node)
-    elif variant == "late" and not startup and not never:  # slow for a while
+    elif variant == "late" and not startup and not slow_start:
         change = container_change(c.name, c.kind, livenessProbe=_PATIENT)
     elif variant == "otherPort" and refused:
         change = other_port(ending, c, int(refused[1]), others)
@@ -183,12 +196,16 @@ def _crashed(s: ContainerSubject) -> Finding:
         change = remedy.change or Change(program="fixCrash")
         return Finding(id_, "problem", text, c.name, remedy.advice, change=change)
     advice = refused.advice if (refused := _not_executed_of(s)) else ""  # of an init container
+    if heap := next((variant for words, variant in _OWN_LIMITS if any(map(words.search, lines))), ""):
+        return Finding(id_, "problem", text, c.name, fix("crashed", heap), change=Change(program="useLessMemory"))
     by_code = _code(c, lines[-1] if lines else "")
     what: ProgramChange = "fixCommand" if advice or by_code in ("notFound", "notExecutable") else "fixCrash"
     if not advice:
         found = ((variant, re.search(words, lines[-1], re.I)) for words, variant in _LAST_WORDS) if lines else ()
         known = next(((variant, match) for variant, match in found if match), None)
         advice = fix("crashed", known[0], **known[1].groupdict()) if known else fix(id_, by_code)
+        if known and known[0] == "unknownName" and (peer := _peer_elsewhere(s.ending.pod, lines[-1])):
+            advice = fix("crashed", "otherService", **peer)
         if sub_path := no_file(s.ending.pod, c.name, c.seen.last_lines):
             facts = {"path": sub_path.path, "key": sub_path.sub_path, "kind": sub_path.kind, "source": sub_path.source}
             advice = fix("crashed", "subPath", **facts)
@@ -274,6 +291,25 @@ _LAST_WORDS = (
 )
 """What strerror(3) and gai_strerror(3) say, which programs in most languages print as it is, and what the kubelet's
 variables of Services look like (pkg/kubelet/envvars) → the variant of the advice."""
+
+
+_OWN_LIMITS = (
+    (re.compile("JavaScript heap out of memory|FatalProcessOutOfMemory"), "nodeHeap"),
+    (re.compile(r"java\.lang\.OutOfMemoryError: (?:Java heap space|GC overhead limit)"), "javaHeap"),
+)
+"""What runtimes print that reached the limit of their own heap, before a long stack → the variant of the advice."""
+_PEER = re.compile(r"\b(?P<set>[a-z0-9]([-a-z0-9]*[a-z0-9])?)-(?P<number>\d+)\.(?P<service>[a-z0-9][-a-z0-9]*)\b")
+
+
+def _peer_elsewhere(pod: PodFacts, line: str) -> dict[str, str]:
+    """Return a name of a Pod of its own StatefulSet that it looked up below another Service than serviceName, which
+    alone gives those Pods names (stateful_set_utils.go:updateIdentity)."""
+    own = pod.name.rpartition("-")[0]
+    for match in _PEER.finditer(line) if pod.subdomain else ():
+        if match["set"] == own and match["service"] != pod.subdomain:
+            peer = f"{match['set']}-{match['number']}"
+            return {"peer": peer, "service": match["service"], "subdomain": pod.subdomain}
+    return {}
 
 
 def _code(c: ContainerEnding, last_line: str) -> str:

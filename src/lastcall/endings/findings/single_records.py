@@ -2,6 +2,7 @@
 
 # check: pure
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -82,7 +83,28 @@ def _shortened(s: RecordSubject) -> Finding:
     return Finding("graceShortened", "info", said("graceShortened", before=facts.get("from"), after=facts.get("to")))
 
 
+_WEBHOOK = re.compile(r'(?:admission webhook|failed calling webhook) "([^"]+)"')
+
+
+def _accepted_later(s: RecordSubject) -> bool:
+    those = (entry for entry in s.ending.entries if entry.record.kind == kinds.DELETE_ACCEPTED)
+    return any(entry.at >= s.entry.at for entry in those)
+
+
+_REFUSED = _is(kinds.DELETE_REFUSED, lambda s: not _accepted_later(s))
+
+
+def _delete_refused(s: RecordSubject) -> Finding:
+    """Whoever deletes it tries again and again, as the garbage collector does: nobody shows the API server's answer."""
+    facts = s.entry.facts_as(kinds.DELETE_REFUSED)
+    text = said("deleteRefused", user=facts.get("user"), message=facts.get("message"))
+    webhook = _WEBHOOK.search(str(facts.get("message")))
+    advice = fix("deleteRefused", "webhook", webhook=webhook[1]) if webhook else fix("deleteRefused")
+    return Finding("deleteRefused", "problem", text, advice=advice)
+
+
 ROWS = (
+    Row("deleteRefused", (_REFUSED,), _delete_refused),
     Row("imageSubstituted", (_SUBSTITUTED,), _image_substituted),
     Row("processDied", (_DIED,), _process_died),
     Row("volumeBusy", (_BUSY,), _volume_busy),

@@ -3,7 +3,9 @@
 # check: pure
 
 from collections import Counter
+from collections.abc import Sequence
 from ipaddress import ip_address
+from typing import TypeVar
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings.changes import NOTHING, Remedy, pause
@@ -22,11 +24,12 @@ from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import connections as _connections
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.node_facts import AtExit
+from lastcall.endings.node_facts import AtExit, Listener, ListenerClosed
 from lastcall.endings.story import Change, ContainerEnding, Ending, Finding
 from lastcall.records import kinds
 from lastcall.records.said import joined, tell
 
+_Listens = TypeVar("_Listens", Listener, ListenerClosed)
 _SOON_SECONDS = 1.0
 """An endpoint's change has not reached every proxy and client of a real cluster before this."""
 
@@ -48,17 +51,22 @@ def _at_exit(c: ContainerEnding) -> AtExit:
 
 
 def _closed_listening(c: ContainerEnding) -> tuple[float, int, str] | None:
-    """Return when its first port was closed, which, and how to say it."""
+    """Return when its first port was closed that others can reach, which, and how to say it."""
     sockets = c.seen.sockets
     if sockets is None:
         return None
-    if sockets.closed:
-        first = min(sockets.closed, key=lambda each: each.at)
+    if closed := _reachable(sockets.closed):
+        first = min(closed, key=lambda each: each.at)
         return first.at, first.port, tell("closed its port $port", port=first.port)
-    still = sockets.at_exit.listeners if sockets.at_exit else sockets.listeners
+    still = _reachable(sockets.at_exit.listeners if sockets.at_exit else sockets.listeners)
     if still and c.exit.at is not None:
         return c.exit.at, still[0].port, tell("ended, and with it its port $port,", port=still[0].port)
     return None
+
+
+def _reachable(those: Sequence[_Listens]) -> list[_Listens]:
+    """Return those that are not on a loopback address: only containers of the same Pod send to such a one."""
+    return [each for each in those if not each.address or not ip_address(each.address).is_loopback]
 
 
 def _turned_not_ready(ending: Ending) -> float | None:
@@ -84,7 +92,7 @@ def _closes_soon_after(s: RunSubject) -> bool | None:
 def _closes_in_its_hook(s: RunSubject) -> bool | None:
     """A hook that waits first closes nothing before others have learned of the change."""
     turned = _turned_not_ready(s.ending)
-    closed = s.run.hook.closed if s.run.hook is not None else ()
+    closed = _reachable(s.run.hook.closed) if s.run.hook is not None else []
     if not closed and not looked_at_sockets(s.run):
         return None
     return any(turned is None or each.at - turned < _SOON_SECONDS for each in closed)
@@ -166,7 +174,7 @@ def _in_its_hook(s: RunSubject) -> Finding:
     """Report that the hook asked the program to quit while requests still came."""
     kind, c = "hookClosesListener", s.run
     assert c.hook is not None
-    first = min(c.hook.closed, key=lambda each: each.at)
+    first = min(_reachable(c.hook.closed), key=lambda each: each.at)
     text = said(kind, container=c.name, port=first.port, seconds=_s(first.at))
     return Finding(
         kind, "warning", text, c.name, fix(kind, seconds=s.ending.pause_seconds), change=Change(program="fixHook")

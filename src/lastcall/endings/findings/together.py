@@ -6,7 +6,7 @@ import re
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings.neighbours import REFUSED
-from lastcall.endings.findings.observed import FAILED_CODE, NOT_KILLED, SIGNALLED, of_run
+from lastcall.endings.findings.observed import ENDED_WELL, FAILED_CODE, NOT_KILLED, SIGNALLED, of_run
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import exit_code
@@ -37,20 +37,20 @@ def _ports(c: ContainerEnding) -> list[int]:
     return [each.port for each in c.seen.sockets.listeners] if c.seen.sockets else []
 
 
-def _missed(s: RunSubject) -> tuple[ContainerEnding, OutputLine] | None:
+def _missed(s: RunSubject, *, named: bool = False) -> tuple[ContainerEnding, OutputLine] | None:
     """Return who was missed, and the line that says so.
 
-    The one whose port is named beside that line; else the only one that had left, if it listened or the line is about
-    this Pod's own network (a container that leaves at once has no record of its sockets).
+    The one whose port is named beside that line; else, unless it has to be `named`, the only one that had left, if it
+    listened or the line is about this Pod's own network (a container that leaves at once has no record of its sockets).
     """
     mine = [line for line in s.ending.output if line.container == s.run.name][-_MOST_LINES:]
     for line in (each for each in mine if REFUSED.search(each.text)):
         gone = _gone_before(s, line.at)
         beside = " ".join(each.text for each in mine if abs(each.at - line.at) <= _BESIDE_SECONDS)
-        named = [c for c in gone if any(re.search(rf"\b{port}\b", beside) for port in _ports(c))]
-        if named:
-            return named[0], line
-        if len(gone) == 1 and (_ports(gone[0]) or _LOOPBACK.search(beside)):
+        whose = [c for c in gone if any(re.search(rf"\b{port}\b", beside) for port in _ports(c))]
+        if whose:
+            return whose[0], line
+        if not named and len(gone) == 1 and (_ports(gone[0]) or _LOOPBACK.search(beside)):
             return gone[0], line
     return None
 
@@ -62,16 +62,41 @@ _MISSED: Fact[RunSubject] = Fact(
 )
 
 
+_NAMED: Fact[RunSubject] = Fact(_MISSED.name, lambda s: _missed(s, named=True) is not None, _MISSED.kinds)
+
+
 def _ends_first(s: RunSubject) -> Finding:
     found = _missed(s)
     assert found is not None
     other, line = found
     before = _s((s.run.exit.at or 0.0) - (other.exit.at or 0.0))
     facts = {"container": s.run.name, "other": other.name, "before": before, "end": exit_code(s.run)}
-    text = said("sidecarEndsFirst", **facts, line=line.text.strip()[:200])
-    native = {"initContainers": [{"name": other.name, "restartPolicy": "Always"}]}
+    text = said("sidecarEndsFirst", **facts, line=_quoted(line))
     advice = fix("sidecarEndsFirst", other=other.name)
-    return Finding("sidecarEndsFirst", "warning", text, s.run.name, advice, change=Change(patch=native))
+    return Finding("sidecarEndsFirst", "warning", text, s.run.name, advice, change=_native(other))
 
 
-ROWS = (Row("sidecarEndsFirst", (SIGNALLED, NOT_KILLED, FAILED_CODE, _CONTAINER, _MISSED), _ends_first),)
+def _served_without(s: RunSubject) -> Finding:
+    """It went on after the other container had ended, as one does that has a hook, and ended well."""
+    found = _missed(s, named=True)
+    assert found is not None
+    other, line = found
+    before = _s((s.run.exit.at or 0.0) - (other.exit.at or 0.0))
+    text = said("sidecarEndsFirst", "wentOn", container=s.run.name, other=other.name, before=before, line=_quoted(line))
+    variant = "hook" if s.run.hook is not None and other.hook is None else ""
+    advice = fix("sidecarEndsFirst", variant, other=other.name, container=s.run.name)
+    return Finding("sidecarEndsFirst", "warning", text, s.run.name, advice, change=_native(other))
+
+
+def _quoted(line: OutputLine) -> str:
+    return line.text.strip()[:200]
+
+
+def _native(other: ContainerEnding) -> Change:
+    return Change(patch={"initContainers": [{"name": other.name, "restartPolicy": "Always"}]})
+
+
+ROWS = (
+    Row("sidecarEndsFirst", (SIGNALLED, NOT_KILLED, FAILED_CODE, _CONTAINER, _MISSED), _ends_first),
+    Row("sidecarEndsFirst", (SIGNALLED, NOT_KILLED, ENDED_WELL, _CONTAINER, _NAMED), _served_without, variant="wentOn"),
+)

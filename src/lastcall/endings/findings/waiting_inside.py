@@ -32,6 +32,11 @@ _NO_WORK = ("futex", "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll
 answers late or a lock of a file: that may end."""
 
 
+_SLEEPS = ("nanosleep", "clock_nanosleep")
+_LEAST_TURNS = 5
+"""So many waits are a loop, not steps one after another."""
+
+
 class Wait(Enum):
     """How a program that was killed had waited."""
 
@@ -39,6 +44,8 @@ class Wait(Enum):
     """In a sleep whose end is known, and not whether another one follows: it may be a turn of a loop."""
     ENDLESS = "endless"
     """No thread waits with a time limit."""
+    LOOPS = "loops"
+    """Its only thread slept again and again, and used no CPU time: it looks whether something has come."""
     IDLE = "idle"
     """It used no CPU time; some threads have time limits."""
 
@@ -52,11 +59,19 @@ def kind_of_wait(c: ContainerEnding) -> Wait | None:
     if seen is None or len(seen.processes) != 1 or seen.seconds < _LEAST_SECONDS:
         return None
     (main,) = seen.processes
+    idle = seen.cpu_seconds <= seen.seconds * _IDLE_SHARE
+    if idle and _sleeps_alone(main) and (seen.switches or 0) >= _LEAST_TURNS:
+        return Wait.LOOPS
     if wakes_in(c):
         return Wait.SLEEPS
-    if seen.cpu_seconds > seen.seconds * _IDLE_SHARE or not all(each.call in _NO_WORK for each in main.waits):
+    if not idle or not all(each.call in _NO_WORK for each in main.waits):
         return None
     return Wait.IDLE if any(each.limited for each in main.waits) else Wait.ENDLESS
+
+
+def _sleeps_alone(process: ProcessWaiting) -> bool:
+    """Return whether the only thread of a process slept."""
+    return process.threads == 1 and process.waits[0].call in _SLEEPS
 
 
 def wakes_in(c: ContainerEnding) -> float:
@@ -68,12 +83,15 @@ def wakes_in(c: ContainerEnding) -> float:
     return sleeps[0].wakes_in or 0.0
 
 
-def remedy_of_wait(c: ContainerEnding, wait: Wait) -> Remedy:
-    """Return what to do about a program that waited until SIGKILL."""
+def remedy_of_wait(c: ContainerEnding, wait: Wait, longer: int) -> Remedy:
+    """Return what to do about a program that waited until SIGKILL; `longer` is a grace period that may be enough."""
     seen = c.seen.waits
     assert seen is not None
     if wait is Wait.SLEEPS:
         return in_program(fix("killed", "sleeps", signal=c.stop.signal, left=_s(wakes_in(c))), "endOnStopSignal")
+    if wait is Wait.LOOPS:
+        advice = fix("killed", "loops", signal=c.stop.signal, count=seen.switches, used=_used(seen))
+        return Remedy(advice, Change({"terminationGracePeriodSeconds": longer}, "endOnStopSignal"))
     facts = {"signal": c.stop.signal, "used": _used(seen), "calls": _calls(seen.processes[0])}
     return in_program(fix("killed", wait.value, **facts), "endOnStopSignal")
 

@@ -30,6 +30,7 @@ from lastcall.experiment.existing.ledger import (
 from lastcall.experiment.lookups import delete_if_exists, get_or_none
 from lastcall.experiment.ready.custom import scaled, why_unsettled
 from lastcall.experiment.ready.readiness import is_custom, unsettled
+from lastcall.experiment.reasons.object_events import with_fixes
 from lastcall.experiment.rollout.fields import RESTARTED_AT, nested
 from lastcall.kube.api import (
     CONFIGMAPS,
@@ -168,7 +169,7 @@ async def restore(
             if await until_answered(clock, partial(_put_back, client, namespace, ledger.id, entry, say)):
                 waiting.append(entry)
         except StatusError as error:
-            left.append(f"{entry.target.description}: {error.message}")
+            left.append(f"{entry.target.description}: {await with_fixes(client, error)}")
     left += await _until_gone(client, clock, namespace, waiting, gone_seconds or GONE_SECONDS)
     if not left and any(entry.target.plural == STATEFULSETS.plural for entry in ledger.entries):
         left += await _remove_claims(client, clock, namespace, ledger.id, say)

@@ -17,10 +17,11 @@ from lastcall.experiment.existing.preflight import objects_around
 from lastcall.experiment.existing.run_checks import check_manifests, overlaps, planned
 from lastcall.experiment.existing.workspace import ExistingWorkspace
 from lastcall.experiment.lookups import delete_if_exists, get_or_none
+from lastcall.experiment.reasons.object_events import what_refuses_the_deletes, with_fixes
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.experiment.rollout.disruption import Disruption
 from lastcall.experiment.run.workspace import Run, RunWorkspace, longest_grace
-from lastcall.kube.api import PODS, Object, name_of, uid_of
+from lastcall.kube.api import PODS, Object, StatusError, name_of, uid_of
 from lastcall.kube.client import until_answered
 from lastcall.manifests import OWNERS, Applied, Manifest
 from lastcall.records.memory import NoRecorder
@@ -119,7 +120,11 @@ class ExistingRun(ExistingNamespace, RunWorkspace):
         )
         for pod in pods:
             if self.delete:
-                await until_answered(now.clock, partial(delete_if_exists, self._client, PODS, pod, grace=grace))
+                try:
+                    await until_answered(now.clock, partial(delete_if_exists, self._client, PODS, pod, grace=grace))
+                except StatusError as error:
+                    why = await with_fixes(self._client, error)
+                    raise WorldError(f"{name_of(pod)}: the API server refuses the DELETE: {why}") from error
                 continue
             # One after another: a budget that says no is waited for.
             options: Object = {"preconditions": {"uid": uid_of(pod)}}
@@ -133,7 +138,10 @@ class ExistingRun(ExistingNamespace, RunWorkspace):
             async with asyncio.timeout(limit):
                 await self._ends.until_ended(self._pods.keys())
         if left := [name_of(each) for uid, each in self._pods.items() if uid not in self._ends.ended]:
-            raise WorldError(f"{', '.join(left)}: the end did not complete, or was not seen, within {limit:g} s")
+            late = f"{', '.join(left)}: the end did not complete, or was not seen, within {limit:g} s"
+            there = [each for uid, each in self._pods.items() if uid not in self._ends.ended]
+            refused = await what_refuses_the_deletes(self._client, there)
+            raise WorldError("\n".join([late, *dict.fromkeys(line for lines in refused.values() for line in lines)]))
 
     def stories(self, now: Run) -> list[Ending]:
         return self._ends.stories(self._pods)

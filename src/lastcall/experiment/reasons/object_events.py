@@ -91,6 +91,18 @@ async def what_refuses_the_delete(client: Client, resource: Resource, obj: Objec
     return []
 
 
+async def what_refuses_the_deletes(client: Client, pods: Iterable[Object]) -> dict[str, list[str]]:
+    """Return `namespace/name` → the same, of those Pods whose DELETE a webhook refuses."""
+    found = {f"{namespace_of(pod)}/{name_of(pod)}": await what_refuses_the_delete(client, PODS, pod) for pod in pods}
+    return {key: lines for key, lines in found.items() if lines}
+
+
+async def with_fixes(client: Client, error: StatusError) -> str:
+    """Return what an error of a write says, with what to change where a webhook refused it."""
+    webhooks = await webhooks_of(client, [{"message": error.message}])
+    return "\n".join([error.message, *lines_of_refusal(error.message, webhooks)[1:]])
+
+
 async def hook_keeps_failing(client: Client, pod: Object) -> bool:
     """Return whether a postStart hook of the Pod fails again and again."""
     return has_failed(pod) and hook_fails_again_and_again(await events_of(client, pod))

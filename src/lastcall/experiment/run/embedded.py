@@ -11,9 +11,9 @@ from lastcall.endings import Ending, build_endings, pod_facts, wait_of
 from lastcall.errors import LastcallError, WorldError
 from lastcall.experiment import embedded
 from lastcall.experiment.lookups import delete_if_exists
-from lastcall.experiment.reasons.object_events import webhooks_of, what_refuses_the_delete
+from lastcall.experiment.reasons.object_events import webhooks_of, what_refuses_the_deletes, with_fixes
 from lastcall.experiment.reasons.pod_watch import FollowedPod
-from lastcall.experiment.reasons.webhooks import fixes_of_webhook, lines_of_refusal
+from lastcall.experiment.reasons.webhooks import fixes_of_webhook
 from lastcall.experiment.rollout.old_pods import is_of_a_request
 from lastcall.experiment.run.workspace import Run, RunWorkspace, longest_grace
 from lastcall.kube.api import (
@@ -113,9 +113,7 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
         try:
             await delete_if_exists(self.client, resource, obj, grace=grace, policy=policy)
         except StatusError as error:
-            refused = f"{what}: the API server refuses the DELETE: {error.message}"
-            webhooks = await webhooks_of(self.client, [{"message": error.message}])
-            return "\n".join([refused, *lines_of_refusal(error.message, webhooks)[1:]])
+            return f"{what}: the API server refuses the DELETE: {await with_fixes(self.client, error)}"
         except ConnectionLost as error:
             return f"{what}: the DELETE got no answer: {error}"
         return ""
@@ -142,13 +140,9 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
 
     async def _refused(self, now: Run, seconds: float) -> list[str]:
         """Return a line for each Pod whose DELETE a webhook refuses, and what to do: waiting does not help them."""
-        pods: list[str] = []
-        reasons: dict[str, None] = {}
-        for pod in (each for each in now.chosen() if not each.gone):
-            if why := await what_refuses_the_delete(self.client, PODS, pod.obj):
-                pods.append(f"{pod.key} is still there {seconds:g} s after the DELETE")
-                reasons |= dict.fromkeys(why)
-        return [*pods, *reasons]
+        refused = await what_refuses_the_deletes(self.client, [pod.obj for pod in now.chosen() if not pod.gone])
+        those = [f"{key} is still there {seconds:g} s after the DELETE" for key in refused]
+        return [*those, *dict.fromkeys(line for lines in refused.values() for line in lines)]
 
     def _someone_runs(self, now: Run) -> bool:
         return any(c.started and c.exit.at is None for ending in self.stories(now) for c in ending.containers)

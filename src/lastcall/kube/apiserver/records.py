@@ -3,8 +3,11 @@
 # check: asks for kinds because only Pods and their owners have a story
 # check: observes because it records the API server's own writes
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.kube.api.pods.recorded import container_facts, status_problems
 from lastcall.kube.api.resources import (
@@ -28,6 +31,7 @@ from lastcall.records.record import Recorder
 if TYPE_CHECKING:
     from lastcall.records.definitions.apiserver import (
         DeleteAccepted,
+        DeleteRefused,
         EphemeralContainersAdded,
         GraceShortened,
         HeldByFinalizers,
@@ -69,6 +73,8 @@ class WriteRecords:
             }
             if owner := _controller(pod):
                 facts["owner"] = owner
+            if subdomain := (pod.get("spec") or {}).get("subdomain"):
+                facts["subdomain"] = str(subdomain)
             self._write(kinds.POD_CREATED, pod, rules.CREATE, facts)
 
     def updated(self, context: RequestContext, resource: Resource, pod: Object, old: Object, subresource: str) -> None:
@@ -109,6 +115,22 @@ class WriteRecords:
                 "resourceVersion": resource_version_of(pod),
             }
             self._write(kinds.POD_BOUND, pod, rules.ASSIGN_POD, bound)
+
+    @contextmanager
+    def refusals(self, context: RequestContext, resource: Resource, pod: Object) -> Iterator[None]:
+        """Where admission may not let a DELETE pass."""
+        try:
+            yield
+        except StatusError as error:
+            if resource is PODS and not context.dry_run:
+                facts: DeleteRefused = {
+                    "user": context.user.name,
+                    "userAgent": context.user_agent,
+                    "message": error.message,
+                    "resourceVersion": resource_version_of(pod),
+                }
+                self._write(kinds.DELETE_REFUSED, pod, rules.DELETE, facts)
+            raise
 
     def marked(self, context: RequestContext, resource: Resource, pod: Object, old: Object, rule: rules.Rule) -> None:
         """The first write of a DELETE: the graceful delete is acknowledged, or its grace period became shorter."""

@@ -27,6 +27,7 @@ class PodCreated(TypedDict):
     user: str
     containers: list[ContainerOfPod]
     owner: NotRequired[Annotated[Owner, "its controller"]]
+    subdomain: NotRequired[Annotated[str, "the Service below which DNS names it"]]
     resourceVersion: ResourceVersion
 
 
@@ -79,6 +80,20 @@ _Shortened = TypedDict(
         "to": Annotated[WholeSeconds, "grace period from now on"],
     },
 )
+
+
+class DeleteRefused(TypedDict):
+    """Admission refuses the DELETE: a webhook, a policy, or a webhook that cannot be asked."""
+
+    user: str
+    userAgent: str
+    message: str
+    resourceVersion: ResourceVersion
+
+
+def delete_refused(facts: DeleteRefused) -> Words:
+    user, message = facts.get("user"), facts.get("message")
+    return Words(tell("DELETE by $user refused: $message", user=user, message=message), STEP, "signal")
 
 
 class GraceShortened(_Shortened):
@@ -171,6 +186,7 @@ SENTENCES = sentences(
     row(EphemeralContainersAdded, ephemeral_added, rules.UPDATE_EPHEMERAL_CONTAINERS),
     row(PodBound, fixed("bound to $node", DETAIL, "api"), rules.ASSIGN_POD),
     row(DeleteAccepted, delete_accepted, *_MARKS),
+    row(DeleteRefused, delete_refused, rules.DELETE),
     row(GraceShortened, grace_shortened, *_MARKS),
     row(PodStatusWritten, status_written, rules.UPDATE_POD_STATUS),
     row(HeldByFinalizers, held_by_finalizers, rules.MARK_AS_DELETING),

@@ -139,6 +139,7 @@ class WaitsAtKill(TypedDict):
     cpuSeconds: Annotated[Seconds, "CPU time in that time, of PID 1 and the processes beside it"]
     idleSeconds: Annotated[Seconds, "for how long none of it had been used"]
     processes: Annotated[list[ProcessWaiting], "PID 1 first"]
+    switches: NotRequired[Annotated[int, "how often the first thread of PID 1 had begun to wait in that time"]]
 
 
 def waits_at_kill(facts: WaitsAtKill) -> Words:

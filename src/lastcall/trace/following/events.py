@@ -3,21 +3,30 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from lastcall.endings import fix
 from lastcall.kube.api import EVENTS, Object, StatusError, name_of, namespace_of, uid_of
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.trace import pods
-from lastcall.trace.events import PodEvent, names_job, names_pod, pod_event_of, rescaled, steps_of
+from lastcall.trace.events import PodEvent, names_job, names_pod, pod_event_of, refusing_webhook, rescaled, steps_of
 from lastcall.trace.following.state import Remembered, SharedState
 from lastcall.trace.pod_timeline import Moment, PodTimeline
 
 
 class EventIndex:
-    """`on_refused` hears of a request that is not allowed."""
+    """`on_refused` hears of a request that is not allowed, `on_note` of what a waiting user should know."""
 
-    def __init__(self, shared: SharedState, client: Client, on_refused: Callable[[StatusError], None]) -> None:
+    def __init__(
+        self,
+        shared: SharedState,
+        client: Client,
+        on_refused: Callable[[StatusError], None],
+        on_note: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self._shared = shared
         self._client = client
         self._on_refused = on_refused
+        self._on_note = on_note
+        self._noted: set[tuple[str, str]] = set()
         self._before: Remembered[tuple[PodEvent, Moment]] = Remembered()
         self._since: int | None = None
 
@@ -33,6 +42,9 @@ class EventIndex:
         now = self._shared.now()
         if event.node:
             self._shared.clocks.saw(event.node, event.stamp, now.wall_ns)
+        if webhook := refusing_webhook(event):
+            self._note_refusal(event, webhook)
+            return
         if job := names_job(event):
             self._shared.cluster.job_replaced(event.of_uid, event.name, job, now)
         elif scaled := rescaled(event):
@@ -46,6 +58,15 @@ class EventIndex:
             self._before.remember(event.of_uid, (event, now))
         else:
             self._write(timeline, event, now)
+
+    def _note_refusal(self, event: PodEvent, webhook: str) -> None:
+        """Once for each owner and webhook: the controller tries again and again."""
+        if (event.of_uid, webhook) in self._noted:
+            return
+        self._noted.add((event.of_uid, webhook))
+        owner = f"{event.of_kind} {event.namespace}/{event.name}"
+        self._on_note(f"{owner} cannot delete its Pods: {event.message}")
+        self._on_note(f"fix: {fix('deleteRefused', 'webhook', webhook=webhook)}")
 
     def begin(self, timeline: PodTimeline) -> None:
         """Its end has begun: what was said of it until now is written, before anything else is written."""

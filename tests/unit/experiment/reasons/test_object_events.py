@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from lastcall.experiment.reasons.object_events import LONGEST_SECONDS, last_events_of, what_refuses_the_delete
+from lastcall.experiment.reasons.object_events import (
+    LONGEST_SECONDS,
+    last_events_of,
+    what_refuses_the_delete,
+    what_refuses_the_deletes,
+    with_fixes,
+)
 from lastcall.kube.api import PODS, StatusError
 from lastcall.kube.client.api import ListResult
 from lastcall.world.clock import Clock, monotonic
@@ -70,6 +76,21 @@ class Refusing:
 
     async def list(self, *_: Any, **more: Any) -> ListResult:
         return ListResult([], "1")
+
+
+def test_of_several_pods_those_are_named_whose_delete_is_refused():
+    ending = {**PENDING, "metadata": {**PENDING["metadata"], "name": "b", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    found = asyncio.run(what_refuses_the_deletes(Refusing(), [PENDING, ending]))  # type: ignore[arg-type]
+    (lines,) = found.values()
+    assert [key.rpartition("/")[2] for key in found] == [PENDING["metadata"]["name"]]
+    assert any("webhook policy.example.com" in line for line in lines)
+
+
+def test_an_error_of_a_webhook_has_its_fix_and_another_has_none():
+    denied = 'admission webhook "policy.example.com" denied the request: keep it'
+    for message, fixes in ((denied, 1), ("etcdserver: request timed out", 0)):
+        told = asyncio.run(with_fixes(Refusing(), StatusError({"code": 500, "message": message})))  # type: ignore[arg-type]
+        assert told.startswith(message) and told.count("fix: ") == fixes
 
 
 @pytest.mark.parametrize(("metadata", "refused"), [({}, True), ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, False)])

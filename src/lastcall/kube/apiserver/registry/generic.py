@@ -425,10 +425,8 @@ class GenericStore(StoredKind):
     # -- delete ------------------------------------------------------------------------------------------------------
 
     async def delete(self, context: RequestContext, namespace: str, name: str, options: DeleteOptions) -> Answer:
-        """DELETE one object; the answer is the object as it is now or was last. Raises StatusError.
-
-        Source: store.go:Delete, updateForGracefulDeletionAndFinalizers.
-        """
+        """DELETE one object; the answer is the object as it is now or was last (store.go:Delete,
+        updateForGracefulDeletionAndFinalizers). Raises StatusError."""
         if (unreadable := self.unreadable(namespace, name)) is not None:
             return await self._delete_unreadable(context, namespace, name, unreadable)
         if (refused := self.strategy.check_delete(name)) is not None:
@@ -437,7 +435,8 @@ class GenericStore(StoredKind):
         admission, old = self.shared.admission, self.decode(entry.value)
         attributes = admission.attributes("DELETE", context, self.resource, namespace, {}, old)
         attributes.options = options
-        await admission.admit(attributes)
+        with self.shared.records.refusals(context, self.resource, old):
+            await admission.admit(attributes)
         while True:
             old = attributes.old = self.decode(entry.value)
             admission.check_delete(attributes)

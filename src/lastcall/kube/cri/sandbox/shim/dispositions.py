@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _SIGTIMEDWAIT = {"x86_64": 128, "aarch64": 137, "riscv64": 137, "loongarch64": 137, "ppc64le": 176, "s390x": 177}
 _NUMBER = _SIGTIMEDWAIT.get(os.uname().machine, -1)
+_NUMBERS_32 = (177, 421)
+"""rt_sigtimedwait and rt_sigtimedwait_time64 of 32-bit programs, of i386 and of arm."""
 _MOST_FILES = 1024
 _LOOKS_AT_A_BLOCK = 3
 _SECONDS_BETWEEN_LOOKS = 0.001
@@ -149,7 +151,8 @@ def _waits_for(pid: int, thread: int, number: int) -> bool:
     call = read(f"/proc/{pid}/task/{thread}/syscall").split()
     if not call:  # a kernel that does not tell it, or may not: where it sleeps may still be known
         return "sigtimedwait" in read(f"/proc/{pid}/task/{thread}/wchan")
-    if call[0] != str(_NUMBER) or len(call) < 2:
+    numbers = _NUMBERS_32 if procfs.word_bits(pid) == 32 else (_NUMBER,)
+    if len(call) < 2 or int(call[0]) not in numbers:
         return False
     waited = _mask_at(pid, int(call[1], 16))
     return waited is None or bool(waited >> (number - 1) & 1)

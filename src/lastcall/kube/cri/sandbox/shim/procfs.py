@@ -77,6 +77,12 @@ def cpu_ticks(pid: int) -> int:
     return sum(map(int, fields[11:15])) if fields else 0
 
 
+def voluntary_switches(pid: int) -> int | None:
+    """Return how often the first thread of a process has given up its processor to wait; None when it is gone."""
+    count = field(read(f"/proc/{pid}/status"), "voluntary_ctxt_switches")
+    return int(count) if count else None
+
+
 def exiting(pid: int) -> bool:
     """Whether a process has begun to end: the kernel then takes its files from it, before it reports the end."""
     fields = _stat(pid)
@@ -89,6 +95,18 @@ def executable(pid: int) -> str:
         return os.readlink(f"/proc/{pid}/exe")
     except OSError:
         return ""
+
+
+def word_bits(pid: int) -> int:
+    """Return 64 or 32, of the program that a process runs (elf(5), EI_CLASS): system calls of a 32-bit one have numbers
+    of their own. 0 where that cannot be read."""
+    with contextlib.suppress(OSError):
+        fd = os.open(f"/proc/{pid}/exe", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return {b"\x01": 32, b"\x02": 64}.get(os.pread(fd, 1, 4), 0)
+        finally:
+            os.close(fd)
+    return 0
 
 
 def threads(pid: int) -> list[int]:

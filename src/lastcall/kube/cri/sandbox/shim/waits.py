@@ -16,7 +16,7 @@ from lastcall.kube.cri.sandbox.shim import procfs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from lastcall.records.definitions.parts import ThreadsWaiting
 
@@ -66,9 +66,10 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
 def waits_of(pid: int) -> list[ThreadsWaiting]:
     """Return in which calls the threads of a process sleep, the most frequent first; `call` is "" for a thread that
-    runs, and for one of whose call nothing is known. Empty when the process is gone."""
+    runs, and for one of whose call nothing is known: a 32-bit program's is another. Empty when the process is gone."""
     found: dict[tuple[object, ...], ThreadsWaiting] = {}
-    looked_at = [_wait_of(pid, thread) for thread in procfs.threads(pid)]
+    calls = _BY_NUMBER if procfs.word_bits(pid) == 64 else {}
+    looked_at = [_wait_of(pid, thread, calls) for thread in procfs.threads(pid)]
     if more := procfs.more_threads(pid):
         looked_at.append({"call": "", "threads": more, "limited": None, "own": False})
     for wait in looked_at:
@@ -82,9 +83,9 @@ def waits_of(pid: int) -> list[ThreadsWaiting]:
     return sorted(found.values(), key=lambda each: -each["threads"])
 
 
-def _wait_of(pid: int, thread: int) -> ThreadsWaiting:
+def _wait_of(pid: int, thread: int, calls: Mapping[int | str | None, tuple[str, str]]) -> ThreadsWaiting:
     text = procfs.read(f"/proc/{pid}/task/{thread}/syscall").split()
-    name, limit = _BY_NUMBER.get(int(text[0]), ("", "unknown")) if len(text) > 6 else ("", "unknown")
+    name, limit = calls.get(int(text[0]), ("", "unknown")) if len(text) > 6 else ("", "unknown")
     wait: ThreadsWaiting = {"call": name, "threads": 1, "limited": None, "own": False}
     if name:
         arguments = [int(each, 16) for each in text[1:7]]

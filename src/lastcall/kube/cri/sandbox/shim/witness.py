@@ -100,6 +100,7 @@ class Witness:
         self._family = Family(watched.loop, watched.pid, lambda end: watched.record(kinds.CHILD_ENDED, end, "observed"))
         self._at_signal: set[int] | None = None
         self._children: set[int] | None = None
+        self._switches: int | None = None
         self._seen = 0
         self._killed = False
         self._drained = False
@@ -113,6 +114,7 @@ class Witness:
         an orphan. A program may close its listener before the first look."""
         self._signal = signal_name(number)
         self._children = procfs.children(self._watched.pid)
+        self._switches = procfs.voluntary_switches(self._watched.pid)
         if self._watched.network is not None:
             with contextlib.suppress(*_UNREADABLE):
                 sockets = Sockets(self._watched.pid)
@@ -294,19 +296,21 @@ class Witness:
             self._watched.record(kinds.PROCESSES_AT_STOP, facts, "observed")
 
     def _tell_waits(self) -> None:
-        """What it waits for when SIGKILL comes. Without a stop signal before it nothing was to be done."""
-        if not self._stop_sent:
+        """What it waits for when SIGKILL comes, PID 1 first. Without a stop signal before it nothing was to be done."""
+        main = dispositions.describe(self._watched.pid, signal_number(self._signal)) if self._stop_sent else None
+        if main is None:
             return
-        main, number = self._watched.pid, signal_number(self._signal)
         alive = [each for each in self._family.processes.values() if each["state"] not in DEAD]
-        described = [each for each in (dispositions.describe(main, number), *alive) if each is not None]
         facts: WaitsAtKill = {
             "signal": self._signal,
             "seconds": self._since(),
             "cpuSeconds": max(0.0, self._cpu - self._cpu_at_signal),
             "idleSeconds": (time.monotonic_ns() - max(self._used_cpu, self._signalled)) / 1e9,
-            "processes": [self._waiting(each) for each in described[:MOST_WATCHED]],
+            "processes": [self._waiting(each) for each in [main, *alive][:MOST_WATCHED]],
         }
+        switches = procfs.voluntary_switches(self._watched.pid)
+        if switches is not None and self._switches is not None:
+            facts["switches"] = switches - self._switches
         self._watched.record(kinds.WAITS_AT_KILL, facts, "observed")
 
     def _waiting(self, process: dict[str, Any]) -> ProcessWaiting:

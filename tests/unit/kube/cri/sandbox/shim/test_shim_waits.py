@@ -1,11 +1,14 @@
 """What the threads of a process wait for: programs that run here, as the kernel shows them."""
 
 import os
+import signal
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +26,49 @@ READY = "import socket, threading, time\nprint('ready', flush=True)\n"
 LOCK = "threading.Event().wait()"
 TWO_LOCKS = "threading.Thread(target=threading.Event().wait).start()\nthreading.Event().wait()"
 SHARED = "from multiprocessing import Semaphore\nSemaphore(0).acquire()"
+
+
+BASE = 0x08048000
+SIGNALS = BASE + 84
+"""All signals, right behind the headers."""
+
+
+def call(number: int, *arguments: int) -> bytes:
+    """A system call of i386: `mov` to eax, ebx, ecx, edx and esi, then `int 0x80`."""
+    moves = zip(b"\xb8\xbb\xb9\xba\xbe", (number, *arguments), strict=False)
+    return b"".join(struct.pack("<BI", move, value & 0xFFFFFFFF) for move, value in moves) + b"\xcd\x80"
+
+
+def forever(code: bytes) -> bytes:
+    return code + b"\xeb" + struct.pack("b", -len(code) - 2)
+
+
+_WAIT = forever(call(7, -1, 0, 0))
+WAITS_FOR_CHILD = call(2) + b"\x85\xc0\x74" + struct.pack("b", len(_WAIT)) + _WAIT + call(172, 1, 9) + forever(call(29))
+"""fork, waitpid; in the child: prctl(PR_SET_PDEATHSIG), pause."""
+WAITS_FOR_SIGNALS = call(175, 0, SIGNALS, 0, 8) + forever(call(177, SIGNALS, 0, 0, 8))
+"""rt_sigprocmask, rt_sigtimedwait."""
+
+
+@contextmanager
+def i386(directory: Path, code: bytes) -> Iterator[int]:
+    """A program of headers, a signal set and machine code."""
+    whole = 84 + 8 + len(code)
+    head = b"\x7fELF\x01\x01\x01" + bytes(9)
+    head += struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, SIGNALS + 8, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+    head += struct.pack("<8I", 1, 0, BASE, BASE, whole, whole, 5, 4096)
+    path = directory / "program"
+    path.write_bytes(head + b"\xff" * 8 + code)
+    path.chmod(0o755)
+    try:
+        process = subprocess.Popen([path])
+    except OSError:
+        pytest.skip("this kernel runs no programs of i386")
+    with process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
 
 
 @contextmanager
@@ -84,6 +130,14 @@ def test_a_sleep_has_the_moment_at_which_it_ends() -> None:
         assert 500 < wait["wakesIn"] <= 600, "Python asks for an absolute time"
 
 
+def test_a_program_that_sleeps_in_a_loop_begins_to_wait_again_and_again() -> None:
+    with program("while True: time.sleep(0.005)") as pid:
+        first = procfs.voluntary_switches(pid)
+        assert first is not None
+        assert until(lambda: procfs.voluntary_switches(pid), lambda each: each >= first + 5) >= first + 5
+    assert procfs.voluntary_switches(pid) is None
+
+
 @pytest.mark.parametrize("clock", [-6, time.CLOCK_PROCESS_CPUTIME_ID, time.CLOCK_THREAD_CPUTIME_ID])
 def test_a_sleep_on_a_clock_of_cpu_time_has_no_known_end(monkeypatch: pytest.MonkeyPatch, clock: int) -> None:
     """The clock is the program's own choice, and the kernel shows a negative one as a large number."""
@@ -116,6 +170,25 @@ def test_the_handlers_that_a_program_has_are_named() -> None:
         caught = until(lambda: dispositions.caught(pid), lambda each: "SIGUSR1" in each)
         assert {"SIGCHLD", "SIGUSR1"} <= set(caught) and "SIGTERM" not in caught
     assert dispositions.caught(pid) is None
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the programs are of i386")
+def test_a_32_bit_program_waits_in_no_call_that_has_another_number_there(tmp_path: Path) -> None:
+    with i386(tmp_path, WAITS_FOR_CHILD) as pid:  # waitpid has the number of poll(2) here
+        looked = until(lambda: procfs.read(f"/proc/{pid}/syscall"), lambda each: each.startswith("7 "))
+        assert looked.startswith("7 ")
+        assert [(each["call"], each["limited"]) for each in waits.waits_of(pid)] == [("", None)]
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the programs are of i386")
+def test_a_32_bit_init_that_waits_for_a_signal_handles_it(tmp_path: Path) -> None:
+    def state() -> tuple[str, str]:
+        found = dispositions.signal_state(pid, signal.SIGTERM)
+        assert found is not None
+        return found["disposition"], found["taken"]
+
+    with i386(tmp_path, WAITS_FOR_SIGNALS) as pid:
+        assert until(state, lambda each: each[0] == "handled") == ("handled", "sigwait")
 
 
 def test_a_process_that_is_gone_waits_for_nothing() -> None:

@@ -90,6 +90,24 @@ def test_what_a_handler_begins_before_the_first_look_was_begun_after_the_signal(
     assert [each.get("afterSignal") for each in records[-1]["processes"]] == [told]
 
 
+@pytest.mark.parametrize("gone", [False, True])
+def test_no_child_is_taken_for_a_pid_1_that_is_gone_at_sigkill(monkeypatch: pytest.MonkeyPatch, gone: bool) -> None:
+    kernel = Kernel(monkeypatch)
+    records: list[tuple[str, dict[str, Any]]] = []
+    watched = Watched(Clockwork(), 1, None, lambda: True, lambda kind, facts, _: records.append((kind, facts)))  # type: ignore[arg-type]
+    witness = Witness(watched)
+    witness.before_signal(signal.SIGTERM)
+    witness.after_signal()
+    described = {"pid": 1, "containerPid": 1, "name": "main", "state": "S", "disposition": "handled", "parent": 0}
+    child = dispositions.describe(kernel.child, signal.SIGTERM)
+    monkeypatch.setattr(
+        dispositions, "describe", lambda pid, number: child if pid == kernel.child else None if gone else described
+    )
+    witness.before_kill()
+    waits = [[each["name"] for each in facts["processes"]] for kind, facts in records if kind == "WaitsAtKill"]
+    assert waits == ([] if gone else [["main", "worker"]])
+
+
 @pytest.mark.parametrize("noticed_by", ["a look", "its pidfd"])
 def test_who_ended_before_pid_1_did_not_die_with_it(monkeypatch: pytest.MonkeyPatch, noticed_by: str) -> None:
     kernel, loop = Kernel(monkeypatch), Clockwork()
