@@ -99,6 +99,9 @@ class Namespace:
         except subprocess.CalledProcessError:
             raise lastcall.NotReady(reference) from None
 
+    def wait_for(self, reference: str, condition: str, timeout: float = 60) -> None:
+        self.run("wait", f"--for={condition}", reference, f"--timeout={timeout}s")
+
     def get(self, reference: str) -> Any:
         return json.loads(self.run("get", reference, "-o", "json"))
 
@@ -106,7 +109,10 @@ class Namespace:
         return json.loads(self.run("get", kind, "-o", "json", *more))["items"]
 
     def pods(self, reference: str) -> Any:
-        labels = self.get(reference)["spec"]["selector"]["matchLabels"]
+        owner = self.get(reference)
+        if owner["kind"] != "Deployment":
+            return [each for each in self.list("pods") if owner["metadata"]["uid"] in _owners(each)]
+        labels = owner["spec"]["selector"]["matchLabels"]
         return self.list("pods", "-l", ",".join(f"{key}={value}" for key, value in labels.items()))
 
     def logs(self, reference: str) -> str:
@@ -125,9 +131,9 @@ class Namespace:
         return Ended({each["name"]: each["state"].get("terminated", {}).get("exitCode", -1) for each in statuses}, 0)
 
     def delete(self, what: Any, load: str | None = None) -> Ended:
-        reference = what if isinstance(what, str) else f"pod/{what['metadata']['name']}"
+        reference = what if isinstance(what, str) else f"{what['kind'].lower()}/{what['metadata']['name']}"
         workload = reference.startswith("deployment/")
-        pods = self.pods(reference) if workload else [self.get(reference)] if reference.startswith("pod/") else []
+        pods = [self.get(reference)] if reference.startswith("pod/") else self.pods(reference)
         lost, stop = {"lost": 0}, threading.Event()
         thread = threading.Thread(target=self._send, args=(load, lost, stop))
         if load:
@@ -152,6 +158,10 @@ class Namespace:
             except urllib.error.URLError:
                 lost["lost"] += 1
             time.sleep(0.02)
+
+
+def _owners(pod: Any) -> list[str]:
+    return [each["uid"] for each in pod["metadata"].get("ownerReferences") or ()]
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         InvalidManifest,
         LastcallError,
         NoRequests,
+        NotFound,
         NotReady,
         StillThere,
         UserError,
@@ -44,6 +45,7 @@ __all__ = [
     "LastcallError",
     "Namespace",
     "NoRequests",
+    "NotFound",
     "NotReady",
     "Requests",
     "Rollout",
@@ -62,7 +64,16 @@ _IN = {
     "sent": ("Requests",),
     "streams": ("ExecResult",),
 }
-_ERRORS = ("ClusterError", "InvalidManifest", "LastcallError", "NoRequests", "NotReady", "StillThere", "UserError")
+_ERRORS = (
+    "ClusterError",
+    "InvalidManifest",
+    "LastcallError",
+    "NoRequests",
+    "NotFound",
+    "NotReady",
+    "StillThere",
+    "UserError",
+)
 _MODULES = {
     **{name: f"lastcall.testing.{module}" for module, names in _IN.items() for name in names},
     **dict.fromkeys(_ERRORS, "lastcall.errors"),

@@ -21,6 +21,10 @@ class InvalidManifest(UserError):
     """A manifest that cannot be read, or that the API server refuses; the text names file, line and field."""
 
 
+class NotFound(LastcallError):
+    """An object that was named does not exist."""
+
+
 class NoRequests(UserError):
     """Asked for lost requests where none were sent."""
 
@@ -42,9 +46,21 @@ class UnreadyCause:
     change: dict[str, Any] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class HeldObject:
+    """What is still there after its DELETE (`Worker shop/one`). `advice` is "" where time alone ends it."""
+
+    object: str
+    finalizers: tuple[str, ...]
+    text: str
+    advice: str = ""
+
+
 class WorldError(LastcallError):
     """The world's: the kernel, the network, the runtime, a Pod that does not do what it should."""
 
+
+class _Unready(WorldError):
     def __init__(self, message: str = "", causes: Iterable[UnreadyCause] = ()) -> None:
         super().__init__(message)
         self.causes = tuple(causes)
@@ -53,22 +69,27 @@ class WorldError(LastcallError):
 
 def causes_of(error: BaseException | None) -> tuple[UnreadyCause, ...]:
     """Return why Pods did not become Ready; () for an error that is about something else."""
-    return error.causes if isinstance(error, WorldError) else ()
+    return error.causes if isinstance(error, _Unready) else ()
 
 
 class ClusterError(WorldError):
     """The cluster cannot start, has ended, or does not answer."""
 
 
-class NotReady(WorldError):
+class NotReady(_Unready):
     """What was waited for did not become Ready; the text reports its Pods, their Events and what they printed."""
 
 
 class StillThere(WorldError):
     """Raised when what was deleted is not gone in time; the text says what holds it."""
 
+    def __init__(self, message: str = "", causes: Iterable[HeldObject] = ()) -> None:
+        super().__init__(message)
+        self.causes = tuple(causes)
+        """What is still there, as far as it is known."""
 
-class Crashed(WorldError):
+
+class Crashed(_Unready):
     """A container of the manifests crashed before anything was done to it."""
 
 

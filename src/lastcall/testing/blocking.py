@@ -6,7 +6,7 @@ Each cluster has a thread with a loop of its own, so that it can be used in any 
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import AbstractAsyncContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -37,7 +37,7 @@ class LoopThread:
         """The result of `work`, or its exception. Ctrl-C cancels it."""
         future = asyncio.run_coroutine_threadsafe(work, self._started())
         try:
-            return future.result()
+            return _result(future)
         except BaseException:
             future.cancel()
             raise
@@ -60,10 +60,10 @@ class LoopThread:
 
         held = asyncio.run_coroutine_threadsafe(hold(), loop)
         try:
-            yield entered.result()
+            yield _result(entered)
         finally:
             loop.call_soon_threadsafe(leave.set)
-            held.result()
+            _result(held)
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -77,6 +77,14 @@ class LoopThread:
             loop, self._loop = self._loop, None
         if loop is not None:
             loop.call_soon_threadsafe(loop.stop)
+
+
+def _result(future: "Future[T]") -> T:
+    """Return or raise as `future.result()` does, without the lines of its module in pytest's report."""
+    wait([future])
+    if (error := future.exception()) is not None:
+        raise error
+    return future.result()
 
 
 class Namespace:
@@ -120,8 +128,13 @@ class Namespace:
         """Return when all of them are ready. Raises NotReady, which says why they are not."""
         self._thread.run(self._async.wait_ready(*references, timeout=timeout))
 
+    def wait_for(self, reference: Reference, condition: str, *, timeout: float = READY_SECONDS) -> None:
+        """Return when an object is as `condition` says, in the words of kubectl wait: `condition=Ready`,
+        `jsonpath={.status.pod}=w`, `create`, `delete`. Raises NotReady, with its status, Events and Pods."""
+        self._thread.run(self._async.wait_for(reference, condition, timeout=timeout))
+
     def pods(self, reference: Reference) -> ObjectList:
-        """Return the Pods of a workload."""
+        """Return the Pods of a workload, or of another object that owns some."""
         return self._thread.run(self._async.pods(reference))
 
     def delete(
@@ -130,14 +143,16 @@ class Namespace:
         grace: int | None = None,
         load: str | Requests | None = None,
         timeout: float | None = None,
+        missing_ok: bool = False,
     ) -> Ending:
         """Delete, wait until all is gone, and tell how its Pods ended; with `load="svc/web:80"` under requests."""
-        ending = self._thread.run(self._async.delete(*references, grace=grace, load=load, timeout=timeout))
+        work = self._async.delete(*references, grace=grace, load=load, timeout=timeout, missing_ok=missing_ok)
+        ending = self._thread.run(work)
         self.endings.append(ending)
         return ending
 
-    def story(self, pod: Reference) -> Ending:
-        """Return how a Pod ended, or how far its end is."""
+    def story(self, pod: Reference | None = None) -> Ending:
+        """Return how a Pod ended, or how far its end is; without `pod`, of all that were to end in the namespace."""
         return self._thread.run(self._async.story(pod))
 
     def logs(self, pod: Reference, container: str = "", *, previous: bool = False, tail: int | None = None) -> str:

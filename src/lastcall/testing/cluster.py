@@ -14,7 +14,7 @@ from lastcall.kube.api import NAMESPACES, StatusError, is_not_found, name_of
 from lastcall.kube.cluster import AddNode, ClusterStartError, RemoveNode, parse_node_capacity
 from lastcall.manifests.applying import Named
 from lastcall.testing.link import Link
-from lastcall.testing.namespace import AsyncNamespace
+from lastcall.testing.namespace import AsyncNamespace, what_holds
 from lastcall.testing.rollout import Rollout
 
 __tracebackhide__ = True  # pytest shows the caller's line
@@ -214,24 +214,26 @@ class AsyncCluster(AsyncNamespace):
                     await self._objects.wait(named, lambda obj: obj is None)
         except TimeoutError:
             seconds = asyncio.get_running_loop().time() - began
-            raise StillThere(await self._what_holds(named, seconds)) from None
+            raise await self._what_holds(named, seconds, held) from None
 
-    async def _what_holds(self, named: Named, seconds: float) -> str:
-        """Return a line for each object that keeps a namespace, else what the namespace says."""
+    async def _what_holds(self, named: Named, seconds: float, held: float | None) -> StillThere:
+        """Return the error with each object that keeps a namespace, else with what the namespace says."""
         # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall.endings import fix, kinds_left, wait_of
+        from lastcall.endings import fix, is_held, kinds_left, wait_of
         from lastcall.experiment.reasons import what_refuses_the_delete
 
         namespace = await self._objects.get(named)
-        lines = [f"namespace {named.name} is not gone after {seconds:.0f} s:"]
         if namespace is None:
-            return f"namespace {named.name} was gone only after {seconds:.0f} s"
+            return StillThere(f"namespace {named.name} was gone only after {seconds:.0f} s")
+        since = f", and held for {held:g} s" if held and is_held(namespace) else ""
+        lines, causes = [f"namespace {named.name} is not gone after {seconds:.0f} s{since}:"], []
         for word in kinds_left(namespace):
             with suppress(LastcallError, StatusError):
                 resource = await self._objects.kind(word)
                 for each in (await self._objects.client.list(resource, named.name)).items:
-                    if wait := wait_of(each, resource.kind):
-                        lines.append(wait.what)
+                    if wait_of(each, resource.kind):
+                        causes.append(what_holds(Named(resource, named.name, name_of(each)), each))
+                        lines.append(causes[-1].text)
                     refused = await what_refuses_the_delete(self._objects.client, resource, each)
                     lines += [f"{resource.kind} {named.name}/{name_of(each)}:", *refused] if refused else []
         wait = wait_of(namespace, "Namespace")
@@ -239,7 +241,7 @@ class AsyncCluster(AsyncNamespace):
             lines.append(f"  fix: {fix('waitsFor', 'NamespaceFinalizersRemaining')}")
         else:
             lines += wait.lines if wait else ["its Pods, or other objects, still end"]
-        return "\n".join(lines)
+        return StillThere("\n".join(lines), causes)
 
     async def _delete_owners(self, namespace: str) -> None:
         """Delete what makes Pods in a namespace and leave the Pods: an owner that is being deleted replaces none."""

@@ -218,6 +218,10 @@ class ContextLink:
             )
         return self._ending(found[-1:])
 
+    async def stories(self, namespace: str) -> "Ending":
+        """How the Pods of a namespace ended that were deleted here."""
+        return self._ending([each for each in self._stories.values() if each.pod.namespace == namespace])
+
     def _ending(self, stories: "Sequence[Story]") -> "Ending":
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.endings.render import about_cluster

@@ -4,15 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lastcall.endings import exit_status, outcome_words, story
+from lastcall.endings import WORLD, exit_status, outcome_words, story
 from lastcall.errors import NoRequests
 from lastcall.testing.sent import Sent
 
 if TYPE_CHECKING:
     from lastcall.endings.render import AboutCluster
 
+__tracebackhide__ = True  # pytest shows the caller's line
+
 _WORST: Sequence[story.Outcome] = ("killed", "crashed", "restarted", "hookFailed", "unknown", "graceful")
 WIDTH = 100
+NOTHING = "no Pod ended: nothing was checked"
+"""What an ending without Pods says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +34,13 @@ class Ending:
 
     @property
     def outcome(self) -> story.Outcome:
-        """Return the worst of its Pods': killed, crashed, restarted, hookFailed, unknown, graceful."""
-        return min((pod.outcome for pod in self.pods), key=_WORST.index, default="graceful")
+        """Return the worst of its Pods': killed, crashed, restarted, hookFailed, unknown, graceful. Without Pods it is
+        unknown."""
+        return min((pod.outcome for pod in self.pods), key=_WORST.index, default="unknown")
 
     @property
     def graceful(self) -> bool:
-        """Return every container ended by itself or on its stop signal, and no preStop hook failed."""
+        """Return Pods ended, every container by itself or on its stop signal, and no preStop hook failed."""
         return self.outcome == "graceful"
 
     @property
@@ -68,11 +73,11 @@ class Ending:
 
     @property
     def text(self) -> str:
-        """Return the whole story for a terminal, as `lastcall story` prints it."""
+        """Return the whole story for a terminal, as `lastcall story` prints it; without Pods, that there were none."""
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.endings.render import plain_text
 
-        story = plain_text(self.pods, WIDTH)
+        story = plain_text(self.pods, WIDTH).lstrip("\n") if self.pods else f"{NOTHING}\n"
         return story if self.sent is None else f"{story}\n{self.sent.text}\n"
 
     def as_dict(self) -> dict[str, Any]:
@@ -85,25 +90,32 @@ class Ending:
             self.pods,
             kubernetes_version=self.kubernetes_version,
             lastcall_version=__version__,
-            exit_status=exit_status(self.pods),
-            error="",
+            exit_status=exit_status(self.pods) if self.pods else WORLD,
+            error="" if self.pods else NOTHING,
             not_simulated=None,
             cluster=self.cluster,
         )
         return dict(made)
 
     def assert_graceful(self) -> None:
-        """Raise AssertionError with the whole story unless it was graceful, and no request was lost where some were
-        sent."""
+        """Raise AssertionError with the causes and the whole story unless Pods ended, all of them gracefully, and no
+        request was lost where some were sent."""
         lost = len(self.sent.lost) if self.sent is not None else 0
+        if not self.pods:
+            raise AssertionError(str(self))
         if not self.graceful or lost:
-            raise AssertionError(f"{self}\n\n{self.text}")
+            why = [line for each in self.findings if each.severity == "problem" for line in _why(each)]
+            raise AssertionError("\n".join([str(self), *why, "", self.text]))
 
     def __str__(self) -> str:
         names = ", ".join(f"{pod.pod.namespace}/{pod.pod.name} {outcome_words(pod)}" for pod in self.pods[:5])
         more = f", and {len(self.pods) - 5} more" if len(self.pods) > 5 else ""
         lost = f"; {len(self.sent.lost)} of {self.sent.total} requests lost" if self.sent is not None else ""
-        return f"{names or 'no Pod ended'}{more}{lost}"
+        return f"{names or NOTHING}{more}{lost}"
 
     def __repr__(self) -> str:
         return f"<Ending: {self}>"
+
+
+def _why(finding: story.Finding) -> list[str]:
+    return [f"✗ {finding.text}", *([f"  → {finding.advice}"] if finding.advice else [])]

@@ -150,6 +150,14 @@ class Link:
         except UserError as error:
             raise LastcallError(str(error)) from error
 
+    async def stories(self, namespace: str) -> "Ending":
+        """All Pods of a namespace that were to end, in this order."""
+        # late: pytest imports the plugin in every run, with a cluster or without
+        from lastcall.endings import known_endings
+
+        known = known_endings(await self._records(), self.kubernetes_version)
+        return self._ending([each for each in known if each.zero_kind and each.pod.namespace == namespace])
+
     def _ending(self, pods: "Sequence[Story]") -> "Ending":
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.endings.render import about_cluster

@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lastcall.errors import ClusterError, LastcallError, StillThere
-from lastcall.experiment.ready import HAVE_PODS, ObjectList, Objects, pods_below
+from lastcall.errors import ClusterError, HeldObject, LastcallError, NotFound, StillThere
+from lastcall.experiment.ready import ObjectList, Objects, pods_below, pods_that_go
 from lastcall.experiment.ready import apply as apply_objects
+from lastcall.experiment.ready import wait_for as wait_for_condition
 from lastcall.experiment.ready import wait_ready as wait_until_ready
 from lastcall.kube.api import EVENTS, PODS, Object, name_of, namespace_of, uid_of
 from lastcall.manifests.applying import Manifests, Named, Reference, read
@@ -70,7 +71,7 @@ class AsyncNamespace:
         named = await self._named(reference)
         obj = await self._objects.get(named)
         if obj is None:
-            raise LastcallError(f"{named} does not exist")
+            raise NotFound(f"{named} does not exist")
         return named, obj
 
     # -- objects -------------------------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ class AsyncNamespace:
         return applied
 
     async def get(self, reference: Reference) -> Object:
-        """Return the object as it is now. Raises LastcallError when it does not exist."""
+        """Return the object as it is now. Raises NotFound when it does not exist."""
         return (await self._existing(reference))[1]
 
     async def list(self, kind: str, *, labels: str = "", fields: str = "", all_namespaces: bool = False) -> ObjectList:
@@ -102,16 +103,25 @@ class AsyncNamespace:
 
     async def wait_ready(self, *references: Reference, timeout: float = READY_SECONDS) -> None:
         """Return when all of them are ready: Pods Ready (or Succeeded), workloads rolled out, Jobs complete,
-        PersistentVolumeClaims Bound. Other kinds are as soon as they exist.
+        PersistentVolumeClaims Bound. An object of a kind that Kubernetes does not have is ready unless its status says
+        otherwise: condition Ready, Reconciling or Stalled, observedGeneration. Other kinds are as soon as they exist.
 
         Raises NotReady, with what their Pods, Events and logs say, after `timeout` seconds, and at once for what
         waiting cannot change: an image that does not exist, a container that crashes again and again, a failed Job.
         """
         await wait_until_ready(self._objects, references, self._namespace, timeout)
 
+    async def wait_for(self, reference: Reference, condition: str, *, timeout: float = READY_SECONDS) -> None:
+        """Return when an object is as `condition` says, in the words of kubectl wait: `condition=Ready`,
+        `condition=Ready=False`, `jsonpath={.status.phase}=Running`, `jsonpath={.status.pod}`, `create`, `delete`.
+
+        It need not exist yet. Raises NotReady after `timeout` seconds, with its status, Events and Pods.
+        """
+        await wait_for_condition(self._objects, await self._named(reference), condition, timeout)
+
     async def pods(self, reference: Reference) -> ObjectList:
-        """Return the Pods of a workload."""
-        return await pods_below(self._objects.client, self._objects.clock, *await self._existing(reference))
+        """Return the Pods of a workload, or of another object that owns some."""
+        return await pods_below(self._objects, [await self._existing(reference)])
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -121,21 +131,26 @@ class AsyncNamespace:
         grace: int | None = None,
         load: str | Requests | None = None,
         timeout: float | None = None,
+        missing_ok: bool = False,
     ) -> "Ending":
         """Delete objects as `kubectl delete` does, wait until they and their Pods are gone, and tell how these ended.
 
         `grace` is the DELETE's gracePeriodSeconds (of Pods only). With `load` (`svc/web:80`, or Requests) requests are
         sent over a published port meanwhile: `Ending.lost_requests`. `timeout` seconds until all is gone, by default a
-        minute more than the grace period. Raises StillThere, and UserError for what this program has not created in an
-        existing cluster.
+        minute more than the grace period. Raises NotFound for an object that does not exist, unless `missing_ok`;
+        StillThere; and UserError for what this program has not created in an existing cluster.
         """
-        found = [await self._existing(each) for each in references]
+        found = []
+        for each in references:
+            try:
+                found.append(await self._existing(each))
+            except NotFound:
+                if not missing_ok:
+                    raise
         for named, obj in found:
             self._link.allow("delete", named.namespace)
             self._objects.check_delete(named, obj)
-        pods = [
-            pod for named, obj in found if named.resource in (PODS, *HAVE_PODS) for pod in await self._pods(named, obj)
-        ]
+        pods = await pods_that_go(self._objects, found)
         if load is None:
             return await self._delete(found, pods, grace, timeout)
         requests = Requests(load) if isinstance(load, str) else load
@@ -143,9 +158,6 @@ class AsyncNamespace:
         async with sending(requests, address, self._objects.clock) as sent:
             ending = await self._delete(found, pods, grace, timeout)
         return replace(ending, sent=sent)
-
-    async def _pods(self, named: Named, obj: Object) -> Sequence[Object]:
-        return await pods_below(self._objects.client, self._objects.clock, named, obj)
 
     async def _delete(
         self, found: Sequence[tuple[Named, Object]], pods: Sequence[Object], grace: int | None, timeout: float | None
@@ -174,29 +186,26 @@ class AsyncNamespace:
                 for named, uid in wanted.items():
                     await self._objects.wait(named, partial(_is_gone, uid))
         except TimeoutError:
-            raise StillThere(await self._what_is_left(wanted, seconds)) from None
+            raise await self._still_there(wanted, seconds) from None
 
-    async def _what_is_left(self, wanted: dict[Named, str], seconds: float) -> str:
-        # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall.experiment.reasons import why_still_there
-
-        lines = [f"not gone after {seconds:g} s:"]
+    async def _still_there(self, wanted: dict[Named, str], seconds: float) -> StillThere:
+        lines, causes = [f"not gone after {seconds:g} s:"], []
         for named, uid in wanted.items():
             obj = await self._objects.get(named)
             if obj is None or uid_of(obj) != uid:
                 continue
-            if "deletionTimestamp" in obj["metadata"]:
-                lines += why_still_there(obj, named.resource.kind)
-            else:
-                lines.append(str(named))
-        return "\n".join(lines)
+            causes.append(held := what_holds(named, obj))
+            lines += [held.text, *([f"  fix: {held.advice}"] if held.advice else [])]
+        return StillThere("\n".join(lines), causes)
 
-    async def story(self, pod: Reference) -> "Ending":
+    async def story(self, pod: Reference | None = None) -> "Ending":
         """Return how a Pod ended, or how far its end is, from what the cluster remembers: of the latest Pod of that
-        name.
+        name. Without `pod`: of every Pod of the namespace that was to end.
 
         Raises LastcallError when nothing of it has ended. Of an existing cluster only ends by `delete` are known.
         """
+        if pod is None:
+            return await self._link.stories(self._namespace)
         named = await self._named(pod)
         return await self._link.story(named.namespace, named.name)
 
@@ -261,7 +270,7 @@ class AsyncNamespace:
         named, obj = await self._existing(reference)
         if named.resource == PODS:
             return obj
-        pods = await self._pods(named, obj)
+        pods = await pods_below(self._objects, [(named, obj)])
         if not pods:
             raise LastcallError(f"{named} has no Pods")
         return pods[0]
@@ -278,6 +287,17 @@ class AsyncNamespace:
     async def events(self) -> ObjectList:
         """Return the namespace's Events."""
         return (await self._objects.client.list(EVENTS, self._namespace)).items
+
+
+def what_holds(named: Named, obj: Object) -> HeldObject:
+    """Return what an object waits for that was to be deleted, and what ends that safely."""
+    # late: pytest imports the plugin in every run, with a cluster or without
+    from lastcall.endings import wait_of
+
+    wait = wait_of(obj, named.resource.kind)
+    finalizers = tuple(map(str, obj["metadata"].get("finalizers") or ()))
+    ending = f"{named} is ending" if "deletionTimestamp" in obj["metadata"] else str(named)
+    return HeldObject(str(named), finalizers, wait.what if wait else ending, wait.ends if wait else "")
 
 
 def _is_gone(uid: str, obj: Object | None) -> bool:

@@ -4,6 +4,7 @@ Loaded by every pytest of a Python that has lastcall, so it imports nothing else
 docs/python.md is the page for users.
 """
 
+import os
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 _SHARED = "lastcall_shared_cluster"
 """In the input of a worker of pytest-xdist: the name of the cluster that all workers share, and who it ends with."""
+_RUNNING = "LASTCALL_CLUSTER"
+"""The variable that `lastcall exec` and the GitHub action set: the name of a cluster that runs."""
+_NAMESPACE = pytest.StashKey["Namespace"]()
+"""That of a test, also where the test has asked for the fixture by its name."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--lastcall-cluster",
         metavar="worker|shared|NAME",
         help="Cluster that tests use: one for each worker of pytest-xdist (worker, the default), one for all workers "
-        "(shared), or the NAME of a running one (lastcall up --name NAME).",
+        "(shared), or the NAME of a running one (lastcall up --name NAME). $LASTCALL_CLUSTER is the default, if set.",
     )
     group.addoption(
         "--lastcall-options", metavar="OPTIONS", help='Options of lastcall up for that cluster: "--nodes 2 --egress".'
@@ -41,6 +46,19 @@ def _setting(config: pytest.Config, name: str) -> str:
     return given if given is not None else str(config.getini(name))
 
 
+def _running(config: pytest.Config) -> str:
+    """Return the cluster that the environment names, "" for none, or if an option says more."""
+    return os.environ.get(_RUNNING, "") if config.getoption("lastcall_cluster") is None else ""
+
+
+def _cluster(config: pytest.Config) -> str:
+    return _running(config) or _setting(config, "lastcall_cluster")
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return [f"lastcall: cluster {name} (${_RUNNING})"] if (name := _running(config)) else []
+
+
 class _OnController:
     """Use pytest-xdist's hooks: give each worker the cluster that they share, and end it when all are done."""
 
@@ -49,9 +67,6 @@ class _OnController:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        # late: pytest imports the plugin in every run, with a cluster or without
-        import os
-
         node.workerinput[_SHARED] = (self._name, os.getpid())
 
     def pytest_sessionfinish(self) -> None:
@@ -63,7 +78,7 @@ class _OnController:
 
 def pytest_configure(config: pytest.Config) -> None:
     is_controller = config.pluginmanager.hasplugin("dsession") and not hasattr(config, "workerinput")
-    if is_controller and _setting(config, "lastcall_cluster") == "shared":
+    if is_controller and _cluster(config) == "shared":
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.experiment import unused_name
 
@@ -72,14 +87,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def lastcall_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
-    """A `lastcall.Cluster` whose node is Ready, for the whole run: `--lastcall-cluster` says which."""
+    """A `lastcall.Cluster` whose node is Ready, for the whole run: `--lastcall-cluster` says which, else
+    `$LASTCALL_CLUSTER`."""
     # late: pytest imports the plugin in every run, with a cluster or without
     import shlex
 
     from lastcall.testing.blocking import Cluster
 
     config = request.config
-    which, options = _setting(config, "lastcall_cluster"), shlex.split(_setting(config, "lastcall_options"))
+    which, options = _cluster(config), shlex.split(_setting(config, "lastcall_options"))
     shared = getattr(config, "workerinput", {}).get(_SHARED)
     if shared is not None:
         # late: pytest imports the plugin in every run, with a cluster or without
@@ -87,6 +103,8 @@ def lastcall_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
 
         start_shared(shared[0], shared[1], options)
         which = shared[0]
+    elif which not in ("worker", "shared") and config.getoption("lastcall_options"):
+        raise pytest.UsageError(f"--lastcall-options is for a cluster that pytest starts, and {which!r} runs already")
     made = Cluster(options=options) if which in ("worker", "shared") else Cluster.attach(which)
     with made as cluster:
         yield cluster
@@ -114,6 +132,7 @@ def lastcall_namespace(request: pytest.FixtureRequest, lastcall_cluster: "Cluste
     grace = _namespace_grace(request.config)
     try:
         with lastcall_cluster.temporary_namespace(grace=grace) as namespace:
+            request.node.stash[_NAMESPACE] = namespace
             yield namespace
     except StillThere as error:
         warnings.warn(pytest.PytestWarning(f"left after the test: {error}"), stacklevel=1)
@@ -159,11 +178,11 @@ def pytest_runtest_makereport(
     fixtures = getattr(item, "funcargs", None) or {}
     if not report.failed or report.when == "teardown":
         return report
-    for name in ("lastcall_namespace", "lastcall_cluster"):
-        if name in fixtures:
-            # late: pytest imports the plugin in every run, with a cluster or without
-            from lastcall.testing.reporting import sections
+    own = item.stash.get(_NAMESPACE, None)
+    used = own or fixtures.get("lastcall_cluster")
+    if used is not None:
+        # late: pytest imports the plugin in every run, with a cluster or without
+        from lastcall.testing.reporting import sections
 
-            report.sections += sections(fixtures[name])
-            break
+        report.sections += sections(used, str(call.excinfo.value) if call.excinfo else "", alone=own is not None)
     return report

@@ -86,6 +86,75 @@ def test_a_failed_test_tells_how_its_pods_ended_and_what_they_printed() -> None:
     assert "lastcall: namespace" not in without
 
 
+OPERATORS = (
+    TESTS
+    + """
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "metadata": {"name": "boats.example.com"},
+    "spec": {"group": "example.com", "scope": "Namespaced",
+             "names": {"plural": "boats", "kind": "Boat", "shortNames": ["bt"]},
+             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+                 "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+
+@pytest.fixture
+def boat(lastcall_namespace):
+    boat = {"apiVersion": "example.com/v1", "kind": "Boat", "status": {"sails": 2},
+            "metadata": {"name": "one", "finalizers": ["example.com/h"]}}
+    made = lastcall_namespace.apply(DEFINITION, boat, wait=True)[1]
+    owner = {"apiVersion": "example.com/v1", "kind": "Boat", "name": "one", "uid": made["metadata"]["uid"]}
+    owned = pod(STUBBORN)
+    owned["metadata"]["ownerReferences"] = [owner]
+    lastcall_namespace.apply(owned, wait=True)
+    yield lastcall_namespace
+    lastcall_namespace.apply({**boat, "metadata": {"name": "one"}})
+
+def test_owned(boat):
+    boat.apply({"apiVersion": "example.com/v1", "kind": "Boat", "metadata": {"name": "one"}})
+    boat.delete("bt/one").assert_graceful()
+
+def test_collected(boat):
+    with pytest.raises(Exception):
+        boat.delete("boat/one", timeout=1)
+    boat.delete("web").assert_graceful()
+
+def test_by_its_name(request):
+    there = request.getfixturevalue("lastcall_namespace")
+    there.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}})
+    there.delete("configmap/settings")
+    there.apply(pod(STUBBORN), wait=True)
+    ending = there.delete("web")
+    assert ending.graceful, ending.text
+"""
+)
+
+
+def test_pods_of_an_operators_object_are_in_the_report() -> None:
+    with pytest_of(OPERATORS, "-k", "owned or collected or by_its_name") as command:
+        result = command.finish(240)
+    assert result.status == 1 and "3 failed" in result.out, result.out + result.err
+    sections = result.out.split("____ test_")
+    (owned,) = (text for text in sections if text.startswith("owned"))
+    assert "its owner is gone: Boat one" in owned and owned.count("ended by SIGKILL, exit code 137") == 1, owned
+    assert owned.index("✗ PID 1 of app") < owned.index("DELETE accepted"), "the cause comes first"
+    assert "concurrent/futures" not in result.out and "def assert_graceful" not in result.out, result.out
+    (collected,) = (text for text in sections if text.startswith("collected"))
+    assert "/one is ending, and finalizers hold it (example.com/h)" in collected, collected
+    (by_name,) = (text for text in sections if text.startswith("by_its_name"))
+    assert by_name.count("ended by SIGKILL, exit code 137") == 1 and "no Pod ended" not in by_name, by_name
+    assert "test_by_its_name - AssertionError: test-" in result.out
+
+
+def test_the_cluster_that_the_environment_names_is_used_unless_an_option_says_more() -> None:
+    named = f"import os\nos.environ['LASTCALL_CLUSTER'] = 'nobody'\n{TESTS}"
+    with pytest_of(named, "-k", "kubeconfig") as command:
+        assert "no cluster named 'nobody' is running" in command.finish(120).out
+    with pytest_of(named, "-k", "kubeconfig", "--lastcall-options", "--nodes 2") as command:
+        assert "--lastcall-options is for a cluster that pytest starts, and 'nobody' runs" in command.finish(120).out
+    with pytest_of(named, "-k", "kubeconfig", "--lastcall-cluster", "worker") as command:
+        assert "1 passed" in command.finish(120).out
+
+
 HELD = """
 def test_passes(lastcall_namespace):
     meta = {"name": "kept", "finalizers": ["example.com/hold"]}

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lastcall.endings.ending import build_endings
+from lastcall.endings.facts.finalizers import removers
 from lastcall.endings.facts.pod import pod_facts
 from lastcall.endings.findings.rules import find_causes
 from lastcall.endings.render.plain import plain_text
@@ -384,6 +385,11 @@ def test_finalizers_that_hold_the_object_are_named_with_who_removes_them(new_tap
     (held,) = (entry for entry in ending.entries if entry.record.kind == k.HELD_BY_FINALIZERS)
     (final,) = (entry for entry in ending.entries if entry.record.kind == k.FINAL_DELETE_SENT)
     assert held.cause_id == final.record.id
+
+
+def test_a_finalizer_of_kopf_is_removed_by_the_users_operator():
+    name = "kopf.zalando.org/KopfFinalizerMarker"
+    assert removers([name]) == f"{name}: your kopf operator, if it runs"
 
 
 def test_a_node_that_is_killed_midway_leaves_a_story_that_says_what_is_not_known(new_tape):

@@ -31,6 +31,12 @@ def test_the_changelog_is_short_until_something_was_released() -> None:
     assert len(text.splitlines()) <= 40 or re.search(r"^## \[\d", text, re.MULTILINE)
 
 
+def test_no_requirement_of_an_example_is_a_name_of_ours_that_somebody_else_could_register() -> None:
+    files = sorted((ROOT / "examples").rglob("requirements*.txt"))
+    lines = [line for file in files for line in file.read_text().splitlines() if line.startswith("lastcall")]
+    assert lines and all(line.startswith("lastcall @ git+https://") for line in lines), lines
+
+
 def test_readme_counts_the_symptoms_that_pains_has() -> None:
     (claimed,) = re.findall(r"goes from (\d+) symptoms", page("README.md"))
     assert f"{claimed} pains, " in page("docs/pains.md")

@@ -133,11 +133,11 @@ CONTAINERS: Mapping[str, Cause] = {
             "ignored": "Stop ignoring $signal: install a handler that finishes what is in flight and exits (a shell "
             "that starts the program: `trap - TERM`).",
             "blocked": "Unblock $signal in the program, or in what starts it.",
-            "otherSignal": "shareProcessNamespace: true (it is not PID 1 then, and the signal ends it), or a handler "
-            "for $signal. It has one for $other: STOPSIGNAL $other in the image; or, if the feature gate "
-            "ContainerStopSignals is on, in the Pod `os: {name: linux}` and `lifecycle: {stopSignal: $other}`.",
-            "default": "shareProcessNamespace: true (it is not PID 1 then, and the signal ends it), an init such as "
-            "tini as PID 1, or a handler for $signal.",
+            "otherSignal": "A handler for $signal, or shareProcessNamespace: true (it is not PID 1 then, and the "
+            "signal ends it). It has a handler for $other: STOPSIGNAL $other in the image, or in the Pod `os: {name: "
+            "linux}` and `lifecycle: {stopSignal: $other}` (feature gate ContainerStopSignals).",
+            "default": "A handler for $signal, an init such as tini as PID 1, or shareProcessNamespace: true (it is "
+            "not PID 1 then, and the signal ends it).",
         },
         lint=("stopSignalIgnored",),
     ),

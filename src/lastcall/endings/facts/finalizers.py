@@ -20,6 +20,7 @@ _REMOVED_BY = {
     "foregroundDeletion": tell("the garbage collector, when all that has blockOwnerDeletion in its reference is gone"),
     "orphan": tell("the garbage collector, when its dependents are orphans"),
     "batch.kubernetes.io/job-tracking": tell("the Job controller, when it has counted the Pod"),
+    "kopf.zalando.org/KopfFinalizerMarker": tell("your kopf operator, if it runs"),
 }
 
 

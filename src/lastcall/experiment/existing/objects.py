@@ -129,6 +129,10 @@ class ExistingObjects(Objects):
         client = PatientClient(self.client, self.clock)
         return self._changes.setdefault(namespace, Changes(client, namespace, self._world))
 
+    async def declared(self) -> list[Resource]:
+        """Return nothing: a cluster of others may have hundreds of kinds."""
+        return []
+
     async def _learn(self) -> None:
         """Learn the kinds by discovery, which every user may ask."""
         kinds = [each.resource for each in (await discover(self.client.request)).kinds if each.preferred]

@@ -1,7 +1,10 @@
+from .about import event_line as event_line
+from .about import state_lines as state_lines
 from .apply import apply as apply
+from .apply import wait_for as wait_for
 from .apply import wait_ready as wait_ready
+from .below import pods_below as pods_below
+from .below import pods_that_go as pods_that_go
 from .objects import ObjectList as ObjectList
 from .objects import Objects as Objects
-from .objects import pods_below as pods_below
-from .readiness import HAVE_PODS as HAVE_PODS
 from .wait import last_lines as last_lines

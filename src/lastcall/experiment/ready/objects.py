@@ -1,8 +1,8 @@
 """What is asked of a cluster's API: apply, get, list, delete, wait. Async; one for each event loop."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import ClassVar
 
 from lastcall.errors import ClusterError, InvalidManifest, LastcallError
@@ -10,15 +10,13 @@ from lastcall.experiment.lookups import get_or_none
 from lastcall.kube.api import (
     CUSTOMRESOURCEDEFINITIONS,
     NAMESPACES,
-    PODS,
     SERVED,
     Object,
     Resource,
     StatusError,
-    namespace_of,
     served_resources,
 )
-from lastcall.kube.client import Client, ConnectionLost, HTTPClient, WatchEvent
+from lastcall.kube.client import ConnectionLost, HTTPClient, WatchEvent
 from lastcall.manifests.applying import Named, Reference, find, find_kind, with_namespace
 from lastcall.world.clock import Clock, monotonic
 
@@ -28,6 +26,8 @@ FIELD_MANAGER = "lastcall"
 ACCOUNT_SECONDS = 10.0
 """How long a new namespace may take to get its ServiceAccount `default`, which its Pods need."""
 _AGAIN_SECONDS = 0.05
+_NOT_OF_ITS_SCHEMA = "failed to create typed patch object"
+"""(fieldmanager/structuredmerge.go:Apply)"""
 
 ObjectList = list[Object]
 """For classes whose method is called `list`."""
@@ -65,7 +65,13 @@ class Objects:
     async def _learn(self) -> None:
         """The kinds that CustomResourceDefinitions declare now."""
         definitions = await self.client.list(CUSTOMRESOURCEDEFINITIONS)
-        self._custom = [each for definition in definitions.items for each in served_resources(definition)]
+        self._custom = [each for definition in definitions.items for each in _with_names(definition)]
+
+    async def declared(self) -> list[Resource]:
+        """Return the namespaced kinds that CustomResourceDefinitions declare, each in one version."""
+        await self._learn()
+        kinds = {each.group_resource: each for each in reversed(self._custom) if each.namespaced}
+        return sorted(kinds.values(), key=lambda each: each.group_resource)
 
     # -- one object ----------------------------------------------------------------------------------------------------
 
@@ -86,7 +92,7 @@ class Objects:
                 # The namespace's ServiceAccount is made by a controller, a moment after the namespace.
                 waits = error.code == 403 and "serviceaccount" in error.message and "not found" in error.message
                 if not waits or monotonic(self.clock) > until:
-                    raise _refused(named, error) from error
+                    raise _refused(named, error) from None
             await self.clock.sleep(_AGAIN_SECONDS)
 
     async def _write(self, named: Named, obj: Object) -> Object:
@@ -152,24 +158,19 @@ class Objects:
         return False
 
 
+def _with_names(definition: Object) -> list[Resource]:
+    """What a definition serves, with all the names that kubectl takes."""
+    names = (definition.get("status") or {}).get("acceptedNames") or definition["spec"]["names"]
+    singular, short = names.get("singular") or "", tuple(names.get("shortNames") or ())
+    return [replace(each, singular=singular, short_names=short) for each in served_resources(definition)]
+
+
 def _now(event: WatchEvent) -> Object | None:
     return None if event.type == "DELETED" else event.object
 
 
 def _refused(named: Named, error: StatusError) -> LastcallError:
-    if error.code >= 500 or error.code == 429:
+    # an error of the server to a structured-merge-diff, and a mistake of the manifest all the same
+    if (error.code >= 500 and not error.message.startswith(_NOT_OF_ITS_SCHEMA)) or error.code == 429:
         return ClusterError(f"{named}: the API server cannot apply it: {error.message}")
     return InvalidManifest(f"{named}: {error.message}")
-
-
-async def pods_below(client: Client, clock: Clock, named: Named, owner: Object) -> list[Object]:
-    """Return the Pods of a workload, of its ReplicaSets and Jobs too; of a Pod itself."""
-    if named.resource == PODS:
-        return [owner]
-    # late: pytest imports the plugin in every run, with a cluster or without
-    from lastcall.experiment.reasons.owner_watch import OwnerFollower
-
-    owners = OwnerFollower(client, clock, asyncio.Event())
-    uid = owners.follow(named.resource, owner).uid
-    listed = await client.list(PODS, namespace_of(owner))
-    return [pod for pod in listed.items if await owners.owner_of(pod) == uid]

@@ -1,7 +1,8 @@
 """When an object is ready, as `kubectl rollout status` and `kubectl wait` would say. Pure.
 
 Source: kubectl polymorphichelpers/rollout_status.go (DeploymentStatusViewer, StatefulSetStatusViewer,
-DaemonSetStatusViewer).
+DaemonSetStatusViewer). For kinds that Kubernetes does not have: cli-utils pkg/kstatus
+(generic.go:checkGenericProperties, status.go:checkReadyCondition).
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,7 @@ def readiness(resource: Resource, obj: Object | None) -> Readiness:
     """How far an object is; None for one that is not there. Kinds without a status are ready as soon as they exist."""
     if obj is None:
         return Readiness(False, "it does not exist")
-    decide = _DECIDE.get(resource)
+    decide = _DECIDE.get(resource, _custom if is_custom(resource) else None)
     return decide(obj) if decide is not None else Readiness(True)
 
 
@@ -55,7 +56,9 @@ def is_custom(resource: Resource) -> bool:
 
 def is_waited_for(resource: Resource) -> bool:
     """Whether its objects take a while to be ready, so that it is worth waiting for all of a manifest's."""
-    return resource in _DECIDE and resource != PERSISTENTVOLUMECLAIMS  # one may wait for its first consumer
+    if resource == PERSISTENTVOLUMECLAIMS:  # one may wait for its first consumer
+        return False
+    return resource in _DECIDE or is_custom(resource)
 
 
 def _pod(pod: Object) -> Readiness:
@@ -126,6 +129,28 @@ def _definition(obj: Object) -> Readiness:
     if names.get("status") == "False":
         return Readiness(False, "", f"its names are not accepted: {names.get('message')}")
     return Readiness((get_condition(status, "Established") or {}).get("status") == "True", "it is not Established")
+
+
+def _custom(obj: Object) -> Readiness:
+    """Return what its conditions say. Ready without any: its controller may not know them."""
+    status = obj.get("status")
+    if not isinstance(status, dict):
+        return Readiness(True)
+    observed, found = status.get("observedGeneration"), status.get("conditions")
+    conditions = {str(c.get("type")): c for c in found if isinstance(c, dict)} if isinstance(found, list) else {}
+    if isinstance(observed, int) and observed != (obj["metadata"].get("generation") or 0):
+        return Readiness(False, "its controller has not seen its newest spec")
+    if (conditions.get("Stalled") or {}).get("status") == "True":
+        return Readiness(False, "", f"it is stalled{_why(conditions['Stalled'])}")
+    for name, good in (("Reconciling", "False"), ("Ready", "True")):
+        if name in conditions and (now := str(conditions[name].get("status"))) != good:
+            return Readiness(False, f"its condition {name} is {now}{_why(conditions[name])}")
+    return Readiness(True)
+
+
+def _why(condition: Object) -> str:
+    said = ": ".join(str(condition[each]) for each in ("reason", "message") if condition.get(each))
+    return f" ({said})" if said else ""
 
 
 @dataclass(frozen=True, slots=True)

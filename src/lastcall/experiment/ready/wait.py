@@ -2,14 +2,18 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from lastcall.errors import Crashed, NotReady
-from lastcall.experiment.ready.objects import Objects, pods_below
-from lastcall.experiment.ready.readiness import HAVE_PODS, Readiness, readiness
+from lastcall.experiment.ready.about import event_line, state_lines
+from lastcall.experiment.ready.below import pods_below
+from lastcall.experiment.ready.objects import Objects
+from lastcall.experiment.ready.readiness import HAVE_PODS, Readiness, is_custom, readiness
 from lastcall.experiment.ready.views import Late, ReadinessView, late, until_changed
 from lastcall.experiment.ready.waiting import Waiting
-from lastcall.experiment.reasons.why_not_ready import hopeless_reason
+from lastcall.experiment.reasons.object_events import events_of
+from lastcall.experiment.reasons.why_not_ready import hopeless_reason, in_short, is_ready
 from lastcall.kube.api import PODS, Object, StatusError, name_of, namespace_of
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.manifests.applying import Named
@@ -19,6 +23,8 @@ from lastcall.world.tasks import Tasks
 __tracebackhide__ = True  # pytest shows the caller's line
 
 LINES_OF_LOG = 20
+_EVENTS, _PODS = 10, 5
+"""Of an object that is not as it was waited for, the latest."""
 
 
 async def wait_ready(objects: Objects, wanted: Sequence[Named], timeout: float) -> None:
@@ -37,7 +43,8 @@ async def wait_ready(objects: Objects, wanted: Sequence[Named], timeout: float) 
             failure = error
         tasks.cancel()
     if failure is not None:
-        raise NotReady(str(failure), failure.causes)
+        late = [line for each in there.waiting if is_custom(each.resource) for line in await own_lines(objects, each)]
+        raise NotReady("\n".join([str(failure), *late]), failure.causes)
 
 
 @dataclass(slots=True)
@@ -81,11 +88,11 @@ class Wanted(ReadinessView):
 
     async def _found(self, named: Named) -> tuple[Object | None, list[Object]]:
         """Return an object, None for one that is not there, and its Pods."""
-        if named.resource != PODS and named.resource not in HAVE_PODS:
+        if named.resource != PODS and named.resource not in HAVE_PODS and not is_custom(named.resource):
             return None, []
         try:
             obj = await self.objects.get(named)
-            return obj, [] if obj is None else await pods_below(self.client, self.objects.clock, named, obj)
+            return obj, [] if obj is None else await pods_below(self.objects, [(named, obj)])
         except (ConnectionLost, StatusError):
             return None, []  # a moment later is as good
 
@@ -97,6 +104,27 @@ class Wanted(ReadinessView):
 
     async def printed(self, pod: Object) -> list[str]:
         return await last_lines(self.objects, pod)
+
+
+async def own_lines(objects: Objects, named: Named) -> list[str]:
+    """Return an object's status and its Events, as far as these can be had."""
+    with suppress(ConnectionLost, StatusError):
+        if (obj := await objects.get(named)) is not None:
+            events = (await events_of(objects.client, obj))[-_EVENTS:]
+            about = map(event_line, events)
+            return [f"{named}:", *state_lines(obj, named.resource.kind), *(["Events:", *about] if events else [])]
+    return []
+
+
+async def story_lines(objects: Objects, named: Named) -> list[str]:
+    """Return the same, then its Pods with what they printed."""
+    lines = await own_lines(objects, named)
+    with suppress(ConnectionLost, StatusError):
+        obj = await objects.get(named)
+        for pod in (await pods_below(objects, [(named, obj)]))[:_PODS] if obj is not None else ():
+            state = f"{name_of(pod)} is Ready" if is_ready(pod) else in_short(pod, await events_of(objects.client, pod))
+            lines += [state, *await last_lines(objects, pod)]
+    return lines
 
 
 async def last_lines(objects: Objects, pod: Object, count: int = LINES_OF_LOG) -> list[str]:

@@ -1,3 +1,5 @@
+from .custom.json_path import parse_path as parse_path
+from .custom.json_path import values_at as values_at
 from .custom.kinds import served_resources as served_resources
 from .custom.kinds import versions_stored_first as versions_stored_first
 from .defaults.kinds import set_defaults as set_defaults

@@ -6,7 +6,10 @@ from difflib import get_close_matches
 from typing import Any
 
 from lastcall.errors import LastcallError
-from lastcall.kube.api import PODS, Object, Resource
+from lastcall.kube.api import PODS, SERVED, Object, Resource
+
+_NAMED = 8
+"""Kinds of CustomResourceDefinitions in an error."""
 
 Reference = str | Mapping[str, Any]
 """`kind/name` with the kind as kubectl takes it, a Pod's name, or an object with apiVersion, kind and metadata."""
@@ -44,8 +47,11 @@ def find_kind(word: str, served: Iterable[Resource]) -> Resource:
             known.setdefault(name, each)
     if word.lower() in known:
         return known[word.lower()]
-    near = get_close_matches(word.lower(), known, 1)
-    raise LastcallError(f"unknown kind {word!r}" + (f": did you mean {near[0]}?" if near else ""))
+    if near := get_close_matches(word.lower(), known, 1):
+        raise LastcallError(f"unknown kind {word!r}: did you mean {near[0]}?")
+    declared = sorted({each.group_resource for each in known.values()} - {each.group_resource for each in SERVED})
+    names = ", ".join([*declared[:_NAMED], *(["…"] if len(declared) > _NAMED else [])])
+    raise LastcallError(f"unknown kind {word!r}" + (f": the cluster also serves {names}" if names else ""))
 
 
 def find(reference: Reference, namespace: str, served: Iterable[Resource]) -> Named:

@@ -19,6 +19,8 @@ from lastcall.kube.api.resources import (
     Resource,
 )
 
+BOATS = Resource("example.com", "v1", "boats", "Boat", namespaced=True)
+
 
 def condition(name: str, status: str = "True", **more: str) -> dict[str, Any]:
     return {"conditions": [{"type": name, "status": status, **more}]}
@@ -84,6 +86,19 @@ SAME = {"currentRevision": "a", "updateRevision": "a"}
         (CUSTOMRESOURCEDEFINITIONS, obj(condition("NamesAccepted")), "it is not Established"),
         (CUSTOMRESOURCEDEFINITIONS, obj(condition("Established")), ""),
         (CONFIGMAPS, {"metadata": {"name": "it"}}, ""),
+        (BOATS, {"metadata": {"name": "it"}}, ""),
+        (BOATS, obj({"sails": 2}), ""),
+        (BOATS, obj(condition("Ready")), ""),
+        (
+            BOATS,
+            obj(condition("Ready", "False", reason="Late", message="soon")),
+            "its condition Ready is False (Late: s",
+        ),
+        (BOATS, obj(condition("Ready", "Unknown")), "its condition Ready is Unknown"),
+        (BOATS, obj(condition("Reconciling")), "its condition Reconciling is True"),
+        (BOATS, obj({**SEEN, **condition("Ready")}, 2), "its controller has not seen its newest spec"),
+        (BOATS, {"metadata": {"name": "it"}, "status": "afloat"}, ""),
+        (BOATS, {"metadata": {"name": "it"}, "status": {"conditions": ["afloat"]}}, ""),
         (CONFIGMAPS, None, "it does not exist"),
     ],
 )
@@ -106,6 +121,7 @@ def test_ready_is_what_kubectl_rollout_status_and_wait_say(resource: Resource, f
         ),
         (CUSTOMRESOURCEDEFINITIONS, obj(condition("NamesAccepted", "False", message="taken")), "not accepted: taken"),
         (PERSISTENTVOLUMECLAIMS, obj({"phase": "Lost"}), "lost"),
+        (BOATS, obj(condition("Stalled", reason="NoWater")), "it is stalled (NoWater)"),
     ],
 )
 def test_what_will_never_be_ready_says_why(resource: Resource, found: Any, failed: str) -> None:
@@ -115,5 +131,6 @@ def test_what_will_never_be_ready_says_why(resource: Resource, found: Any, faile
 
 def test_of_a_whole_manifest_those_are_waited_for_that_become_ready_by_themselves() -> None:
     assert is_waited_for(PODS) and is_waited_for(JOBS)
+    assert is_waited_for(BOATS)
     assert not is_waited_for(CONFIGMAPS)
     assert not is_waited_for(PERSISTENTVOLUMECLAIMS)  # it may wait for its first consumer

@@ -49,6 +49,13 @@ def test_what_names_nothing_is_refused_with_what_was_meant(reference: object, te
         find(reference, "here", SERVED)  # type: ignore[arg-type]
 
 
+def test_an_unknown_kind_is_refused_with_the_kinds_that_are_declared() -> None:
+    boats = Resource("example.com", "v1", "boats", "Boat", namespaced=True, short_names=("bt",))
+    assert find("bt/one", "here", (*SERVED, boats)).resource == boats
+    with pytest.raises(LastcallError, match=r"unknown kind 'zz': the cluster also serves boats\.example\.com$"):
+        find("zz/one", "here", (*SERVED, boats))
+
+
 def test_an_objects_own_namespace_wins() -> None:
     own = {"metadata": {"name": "web", "namespace": "there"}}
     assert with_namespace(own, PODS, "here") is own

@@ -21,7 +21,7 @@ Step = tuple[str, Any]
 
 @lru_cache(1024)
 def parse_path(text: str) -> tuple[Step, ...]:
-    """Raises ValueError for what is no such path."""
+    """Return the steps of a path. Raises ValueError for what is no such path."""
     steps: list[Step] = []
     position = 0
     while position < len(text):
@@ -44,8 +44,8 @@ def parse_path(text: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def find(value: Any, path: str) -> list[Any]:
-    """All values at a path, none for a path that leads nowhere."""
+def values_at(value: Any, path: str) -> list[Any]:
+    """Return all values at a path, none for a path that leads nowhere."""
     return _find([value], parse_path(path))
 
 

@@ -6,7 +6,7 @@ Source: apiextensions-apiserver pkg/registry/customresource/tableconvertor/table
 from datetime import datetime
 from typing import Any
 
-from lastcall.kube.api.custom.json_path import find
+from lastcall.kube.api.custom.json_path import values_at
 from lastcall.kube.api.custom.kinds import CustomResource
 from lastcall.kube.api.field import go_json
 from lastcall.kube.api.meta import Object, name_of
@@ -39,7 +39,7 @@ def custom_row(resource: CustomResource, obj: Object, now: datetime) -> list[Any
 
 def _cell(column: Object, obj: Object, now: datetime) -> Any:
     """None where there is nothing, or something of another type."""
-    found = find(obj, column["jsonPath"])
+    found = values_at(obj, column["jsonPath"])
     value = found[0] if found else None
     kind = column["type"]
     if value is None:

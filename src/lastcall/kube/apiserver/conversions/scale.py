@@ -6,7 +6,7 @@ Source: pkg/registry/apps/deployment/storage/storage.go:ScaleREST and its likes,
 from dataclasses import replace
 from typing import Any
 
-from lastcall.kube.api.custom.json_path import fields_of, find
+from lastcall.kube.api.custom.json_path import fields_of, values_at
 from lastcall.kube.api.custom.kinds import CustomResource
 from lastcall.kube.api.errors import OPTIMISTIC_LOCK, bad_request, conflict, invalid
 from lastcall.kube.api.field import invalid as invalid_field
@@ -22,7 +22,7 @@ REPLICAS = ("spec", "replicas")
 
 
 def _first(obj: Object, path: str) -> Any:
-    return next(iter(find(obj, path)), None)
+    return next(iter(values_at(obj, path)), None)
 
 
 def scale_of(resource: Resource, obj: Object) -> Object:

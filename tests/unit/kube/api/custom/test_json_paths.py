@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lastcall.kube.api.custom.json_path import fields_of, find, parse_path
+from lastcall.kube.api.custom.json_path import fields_of, parse_path, values_at
 from lastcall.kube.api.custom.kinds import CustomResource
 from lastcall.kube.api.table.rows import table_for
 
@@ -31,7 +31,7 @@ OBJECT = {
     ],
 )
 def test_a_path_leads_to_values(path: str, found: list) -> None:
-    assert find(OBJECT, path) == found
+    assert values_at(OBJECT, path) == found
 
 
 @pytest.mark.parametrize("path", ["spec", ".spec[", ".spec..", ".a[?(@.b)]", "{.spec}"])
