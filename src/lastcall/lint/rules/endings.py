@@ -189,7 +189,7 @@ def _signal(workload: Workload, container: Container) -> Iterator[Finding]:
             )
         yield found("shellKeepsSignal", workload.subject, where, text, fix=_shell_fix(child, script))
         return
-    if (lines := commands.shell_script(script)) is not None and commands.ignores_term(lines):
+    if commands.ignores_term(commands.shell_script(script) or ""):
         text = (
             f"The shell of {container.name} ignores SIGTERM, and so does what it starts without a handler of its own."
         )
