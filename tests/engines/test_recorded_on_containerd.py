@@ -27,7 +27,7 @@ NAME = f"recorded-{os.getpid()}"
 CONTROL = Path(__file__).resolve().parents[1] / "support" / "engines" / "node_control.py"
 ALONE = ("delete-during-pull", "image-pull", "kubelet-", "preemption", "taint-")
 """How the names begin of those that need the node, or its pulls, for themselves."""
-AT_ONCE, ATTEMPTS, LATE_ATTEMPTS = 4, 2, 4
+AT_ONCE, ATTEMPTS, LATE_ATTEMPTS = 3, 3, 5
 """Attempts, one by one, of what differs; of what differs in nothing but late Events."""
 
 

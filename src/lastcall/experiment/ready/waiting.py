@@ -135,7 +135,8 @@ class Waiting:
             if record.kind == kinds.IMAGE_PULL_PROGRESS:
                 age = (self.clock.monotonic_ns() - record.at_ns) / 1e9
                 if age < _PULL_SECONDS:
-                    newest[record.facts["image"]] = str(words_for(record).text)
+                    image = record.facts_as(kinds.IMAGE_PULL_PROGRESS)["image"]
+                    newest[image] = str(words_for(record).text)
         return list(newest.values())
 
     async def _error(self, head: str, those: Sequence[Object] = (), *, crashed: bool = False) -> NotReady | Crashed:
