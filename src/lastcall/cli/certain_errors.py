@@ -9,7 +9,10 @@ from lastcall.manifests import Manifest
 
 def tell_certain_errors(manifests: Sequence[Manifest]) -> None:
     """A line or two each, on stderr. The command goes on: what happens then is what it is asked to show."""
-    for each in certain_errors(manifests):
+    found = certain_errors(manifests)
+    for each in found:
         spot = f"{each.spot.file}:{each.spot.line}:{each.spot.column}"
         say(f"error: {spot}: {each.finding.message}", err=True)
         say(f"  fix: {each.finding.fix} (lastcall lint: {each.finding.rule})", err=True)
+    if found:
+        say("starting anyway, to show what happens (Ctrl-C stops)", err=True)

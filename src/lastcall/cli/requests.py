@@ -160,7 +160,8 @@ def requests_options(rate: str | None) -> Callable[[F], F]:
             default=rate,
             show_default=rate is not None,
             callback=parsed_load,
-            help="Requests per second, or by kind: fresh=150,slow=5 (kinds: lastcall rollout --help).",
+            help="Requests per second (3/4 fresh, 1/4 keep-alive), or by kind: fresh=150,slow=5 (kinds: lastcall "
+            "rollout --help).",
         )(command)
 
     return add

@@ -25,10 +25,10 @@ from lastcall.kube.api import (
 from lastcall.manifests import OWNERS, Manifest
 from lastcall.records import kinds
 from lastcall.records.record import Record
-from lastcall.traffic import format_seconds, percentage
+from lastcall.traffic import QUICK_SECONDS, client_errors, format_seconds, percentage, percentile
 
 if TYPE_CHECKING:
-    from lastcall.traffic import Account, Outcome
+    from lastcall.traffic import Account, Load, Outcome
 
 LATE_SECONDS = 0.05
 """A request that was sent so much after its time did not come when the rate wanted it."""
@@ -43,7 +43,7 @@ _IGNORED = {
 }
 
 
-OF_THE_RUN = ("generatorLate", "strandedByDrain", "connectionsPinned")
+OF_THE_RUN = ("generatorLate", "clientErrors", "slowIsQuick", "strandedByDrain", "connectionsPinned")
 """Notes about what happened; all others are about what was not simulated."""
 
 
@@ -110,6 +110,18 @@ def of_load(outcomes: "Sequence[Outcome]") -> Iterator[Note]:
     if outcomes and len(late) >= LATE_SHARE * len(outcomes):
         facts = {"share": percentage(len(late) / len(outcomes)), "limit": format_seconds(LATE_SECONDS)}
         yield Note("generatorLate", "", said("generatorLate", most=format_seconds(max(late)), **facts))
+
+
+def of_answers(outcomes: "Sequence[Outcome]", load: "Load") -> Iterator[Note]:
+    """Answers that show less than they seem to: client errors, and slow requests that were answered at once."""
+    for kind, (errors, total) in client_errors(outcomes).items():
+        if (count := errors.total()) < total:  # of all of them the verdict speaks
+            facts = {"path": load.asked(kind)[0], "statuses": ", ".join(map(str, sorted(errors))), "kind": kind}
+            yield Note("clientErrors", kind, said("clientErrors", count=count, total=total, **facts))
+    good = [each for each in outcomes if each.kind == "slow" and not each.lost and each.status < 400]
+    usual = percentile(sorted(each.finished - each.sent for each in good), 0.5) if good else QUICK_SECONDS
+    if usual < QUICK_SECONDS:
+        yield Note("slowIsQuick", "slow", said("slowIsQuick", path=load.slow_path, took=format_seconds(usual)))
 
 
 def of_balance(account: "Account") -> Iterator[Note]:

@@ -7,6 +7,7 @@ from .causes import WHY as WHY
 from .control import ENOUGH as ENOUGH
 from .control import Control as Control
 from .control import asks_the_application as asks_the_application
+from .control import client_errors as client_errors
 from .control import unanswered as unanswered
 from .find_safe import EdgeSearch as EdgeSearch
 from .find_safe import MeasuredEnd as MeasuredEnd
@@ -14,6 +15,7 @@ from .find_safe import Trial as Trial
 from .find_safe import last_safe as last_safe
 from .find_safe import measure_end as measure_end
 from .find_safe import smallest_grace as smallest_grace
+from .kind_ends import QUICK_SECONDS as QUICK_SECONDS
 from .kind_ends import KindEnd as KindEnd
 from .kind_ends import combine as combine
 from .kind_ends import drains as drains
@@ -27,6 +29,7 @@ from .latency import Span as Span
 from .latency import When as When
 from .latency import format_seconds as format_seconds
 from .latency import latencies as latencies
+from .latency import percentile as percentile
 from .lives import MOMENTS as MOMENTS
 from .lives import Outage as Outage
 from .lives import PodLife as PodLife

@@ -243,6 +243,19 @@ def was_sent_after_the_signal(loss: Loss) -> bool:
     return loss.life is not None and is_over(loss.life.signalled, loss.outcome.sent)
 
 
+def was_reset_with_its_port(loss: Loss) -> bool:
+    """Return True if it was sent after the signal and reset when its Pod closed its port, before any exit: a close of a
+    listener resets the connections that were never accepted, and no others."""
+    life, finished = loss.life, loss.outcome.finished
+    if life is None or loss.outcome.lost != "reset before bytes" or loss.seen in ("begun", "answered"):
+        return False
+    if came_on_an_old_connection(loss) or life.listener_closed is None or not was_sent_after_the_signal(loss):
+        return False
+    if not is_over(life.open_until, finished + SKEW_SECONDS) or is_over(life.exited, finished + SKEW_SECONDS):
+        return False
+    return finished <= life.listener_closed.latest + SKEW_SECONDS
+
+
 def its_pod_was_killed(loss: Loss) -> bool:
     return loss.life is not None and loss.life.killed
 
@@ -305,6 +318,7 @@ CAUSES: tuple[Row, ...] = (
     Row("stale connection", (was_sent_after_the_exit, came_on_an_old_connection)),
     Row("no endpoint", (was_sent_after_the_exit, nobody_else_listened)),
     Row("late endpoint", (was_sent_after_the_exit,)),
+    Row("never read", (was_reset_with_its_port,), unless=(nobody_else_listened,)),
     Row("held open", (its_pod_was_killed, its_connection_was_held_open)),
     Row("killed", (its_pod_was_killed,)),
     Row("stale connection", (shares_its_connection, was_sent_after_the_signal, got_no_byte)),

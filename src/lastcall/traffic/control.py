@@ -5,6 +5,7 @@ A rollout under load that nobody answers would tell nothing, and take minutes to
 
 # check: pure
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -61,6 +62,16 @@ class Control:
         # What was refused while they started is over when nothing was lost for a whole period.
         last = max((each.finished for each in outcomes if each.lost), default=self.began)
         return "go" if now - last >= self.seconds else "wait"
+
+
+def client_errors(outcomes: Iterable[Outcome]) -> dict[Kind, tuple[Counter[int], int]]:
+    """Return kinds with answers of 4xx → the statuses and how often, and of how many answers."""
+    answers: dict[Kind, Counter[int]] = {}
+    for each in outcomes:
+        if not each.lost:
+            answers.setdefault(each.kind, Counter())[each.status] += 1
+    found = {kind: Counter({s: n for s, n in those.items() if 400 <= s < 500}) for kind, those in answers.items()}
+    return {kind: (errors, answers[kind].total()) for kind, errors in found.items() if errors}
 
 
 def unanswered(outcomes: Iterable[Outcome]) -> dict[Kind, dict[str, int]]:

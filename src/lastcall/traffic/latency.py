@@ -49,7 +49,7 @@ class Span:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that at least `share` of them do not exceed (nearest rank). `ordered` is not empty."""
+    """Return the smallest value that at least `share` of them do not exceed (nearest rank). `ordered` is not empty."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 

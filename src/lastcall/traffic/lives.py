@@ -55,7 +55,8 @@ class PodLife:
 
     `routed` and `unrouted` are when a node's kernel began, and the last one stopped, to send it new connections.
     `stop` is when the runtime was asked to stop a container, a moment before `term`: the record of the signal is
-    written when it has been sent, and an application may have acted on it by then. `killed`: one was ended by SIGKILL.
+    written when it has been sent, and an application may have acted on it by then. `open_until`: until when its port
+    was seen open after the signal. `killed`: one was ended by SIGKILL.
     `never_accepted` and `unread` are connections that the kernel had taken for it when it exited, as last seen: those
     that it never accepted, and those with data that it had not read; None where nobody looked.
     `pauses`: from when to when between `routed` and `unrouted` no rule named it, because it was not ready. `probed`:
@@ -73,6 +74,7 @@ class PodLife:
     hook: Moment | None = None
     stop: Moment | None = None
     term: Moment | None = None
+    open_until: Moment | None = None
     listener_closed: Moment | None = None
     exited: Moment | None = None
     routed: Moment | None = None
@@ -151,8 +153,9 @@ class PodLife:
 
     @property
     def deaf(self) -> Moment | None:
-        """Return the moment from which it no longer listened; a signal that was sent may have been acted on at once."""
-        return first_of(self.term, self.listener_closed, self.exited)
+        """Return the moment from which it may not have listened any more. A signal that was sent may have been acted on
+        at once; a port that was seen open later refuses nobody."""
+        return first_of(self.open_until or self.term, self.listener_closed, self.exited)
 
     def is_named(self, at: float) -> bool:
         """Return whether the rules named it at a moment."""
@@ -160,7 +163,7 @@ class PodLife:
             return False
         if any(begin.latest + SKEW_SECONDS < at < end.earliest for begin, end in self.pauses):
             return False
-        return self.unrouted is None or at <= self.unrouted.latest + SKEW_SECONDS
+        return self.unrouted is None or at <= self.unrouted.latest
 
     def is_named_all_along(self, sent: float, finished: float) -> bool:
         """Return whether the rules named it from before one moment until after another, whatever their clocks differ
@@ -211,10 +214,10 @@ class PodLife:
         return (before[-1] if before else "", after[0] if after else "")
 
 
-MOMENTS = ("created", "ready", "unreadied", "deleted", "hook", "stop", "term", "listener_closed", "exited",
-           "routed", "unrouted", "probed")  # fmt: skip
+MOMENTS = ("created", "ready", "unreadied", "deleted", "hook", "stop", "term", "open_until", "listener_closed",
+           "exited", "routed", "unrouted", "probed")  # fmt: skip
 """The fields of `PodLife` that are moments."""
-_ASKED = ("ready", "deleted", "stop", "term", "listener_closed", "exited", "routed", "unrouted")
+_ASKED = ("ready", "deleted", "stop", "term", "open_until", "listener_closed", "exited", "routed", "unrouted")
 """Those that the questions depend on."""
 _END = ("deleted", "term", "exited")
 """Those of an end, in its order."""

@@ -33,3 +33,8 @@ class Load:
     """Whose certificates are trusted; "" is whom this machine trusts."""
     own_ports: bool = False
     """No source port is used again while a node may remember where it led."""
+
+    def asked(self, kind: "Kind") -> tuple[str, str]:
+        """Return the path that requests of a kind ask for, and the option that names it."""
+        own = {"slow": (self.slow_path, "--slow-path"), "stream": (self.stream_path, "--stream-path")}
+        return own.get(kind, (self.path, "--path"))

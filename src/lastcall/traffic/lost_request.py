@@ -10,7 +10,7 @@ from typing import Literal, Self
 from lastcall.traffic.causes import Cause, Loss, decide_cause, fell_into_an_outage, its_pod_lived_on
 from lastcall.traffic.connection_use import ConnectionUse, Limit, connection_uses, limit_of
 from lastcall.traffic.lives import Phase, PodLife, by_address, led_to
-from lastcall.traffic.moments import Moment, is_over
+from lastcall.traffic.moments import SKEW_SECONDS, Moment, is_over
 from lastcall.traffic.outcome import Outcome, never_connected
 from lastcall.traffic.printed import Printed, Seen
 
@@ -100,12 +100,15 @@ class KnownPods:
         if deaf:
             return min(deaf, key=lambda life: _latest(life.term or life.exited))
         refused = "refused" in (outcome.lost, outcome.behind)
-        silent = [life for life in self.lives if self._is_silent(life, outcome.sent)]
+        silent = [life for life in self.lives if self._is_silent(life, outcome)]
         return max(silent, key=lambda life: _latest(life.routed)) if silent and refused else None
 
-    def _is_silent(self, life: PodLife, at: float) -> bool:
-        """Whether the rules named it, and nobody had seen it listen."""
-        return life.is_named(at) and not is_over(life.probed, at) and self.answers.get(life.ip, math.inf) > at
+    def _is_silent(self, life: PodLife, outcome: Outcome) -> bool:
+        """Whether the rules named it, and nobody had seen it listen. That they do is recorded a moment later."""
+        at = outcome.sent
+        if is_over(life.probed, at) or self.answers.get(life.ip, math.inf) <= at:
+            return False
+        return life.is_named(at) or life.is_named(outcome.finished + SKEW_SECONDS)
 
     def _served(self, life: PodLife | None) -> float:
         return self.answers.get(life.ip, 0.0) if life is not None else 0.0

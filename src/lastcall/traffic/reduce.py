@@ -5,6 +5,7 @@ How each container ended is what its story says (`endings/facts/containers.py`):
 
 # check: pure
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -129,6 +130,22 @@ def _stopped_listening(run: ContainerEnding, port: int | None) -> float | None:
     return min((at for each, at in (*in_hook, *closed) if each == port or port not in known), default=None)
 
 
+def _open_until(run: ContainerEnding, port: int | None) -> float | None:
+    """Until when it was seen to listen on `port`, on any where it was not seen to listen on that, after its stop
+    signal; None where nobody saw it."""
+    sockets, known = run.seen.sockets, _ports(run)
+    if sockets is None or run.stop.signal_at is None:
+        return None
+    closed = [each.not_before for each in sockets.closed if each.port == port or port not in known]
+    if closed:
+        return min(closed)
+    last, exited = sockets.at_exit, run.exit.at
+    listeners = sockets.listeners if last is None else last.listeners
+    if (last is None and exited is not None) or not any(each.port == port or port not in known for each in listeners):
+        return None
+    return math.inf if last is None or exited is None else max(run.stop.signal_at, exited - last.seconds_before)
+
+
 def _stopped_behind(last: Mapping[str, ContainerEnding]) -> dict[str, Moment]:
     """The containers that listened and do not serve → when each stopped that, or exited."""
     ends = {name: (_stopped_listening(run, None), run.exit.at) for name, run in last.items() if _ports(run)}
@@ -142,6 +159,7 @@ def _note_ends(life: PodLife, serving: Sequence[Runs], port: int | None) -> None
     life.hook = _earliest(run.hook.started_at for run in last if run.hook is not None)
     life.stop = _earliest(run.stop.requested_at for run in last)
     life.term = _earliest(run.stop.signal_at for run in last)
+    life.open_until = _first_of_all(_open_until(run, port) for run in last)
     life.listener_closed = _earliest(_stopped_listening(run, port) for run in last)
     life.killed = any(run.exit.killed_by_grace for run in last)
     at_exit = [run.seen.sockets.at_exit for run in last if run.seen.sockets is not None]
@@ -164,6 +182,12 @@ def _outages(runs: Runs, deleted: Moment | None) -> Iterator[Outage]:
             stop = run.stop.signal_at if run.stop.requested_at is None else run.stop.requested_at
             restarted = after.started_at if after is not None else None
             yield Outage(Moment.at(at), exactly(restarted), exactly(stop))
+
+
+def _first_of_all(moments: Iterable[float | None]) -> Moment | None:
+    """The earliest; None where one is not known."""
+    found = list(moments)
+    return None if None in found else _earliest(found)
 
 
 def _earliest(moments: Iterable[float | None]) -> Moment | None:

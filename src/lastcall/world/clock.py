@@ -81,7 +81,8 @@ class RealClock:
 
 async def wait_for_event(clock: Clock, event: asyncio.Event, seconds: float) -> bool:
     """Return whether `event` is set within `seconds`; False never comes too early (loop timers may fire early)."""
-    deadline = clock.monotonic_ns() + round(seconds * 1e9)  # a clock cannot count less than a nanosecond
+    least = int(seconds > 0)  # a clock cannot count less than a nanosecond: who waits for less would never get on
+    deadline = clock.monotonic_ns() + max(least, round(seconds * 1e9))
     while not event.is_set() and (left := deadline - clock.monotonic_ns()) > 0:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(left / 1e9):

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from published_schema import problems
 from sarif import sarif_problems
 
+from lastcall.cli.certain_errors import tell_certain_errors
 from lastcall.cli.errors import guarded
 from lastcall.cli.lint import lint
 from lastcall.lint.catalogue.lookup import RULES
@@ -501,6 +502,13 @@ def test_what_kustomize_refuses_is_the_user_s_error(monkeypatch: pytest.MonkeyPa
 def test_run_and_rollout_tell_certain_errors_before_a_cluster_starts():
     rules = [each.finding.rule for each in certain_errors(load_manifests([written()]))]
     assert rules == ["targetPortUnresolved", "budgetNeverAllows", "hookOutlivesGrace"]
+
+
+def test_after_certain_errors_run_and_rollout_say_that_they_start_anyway(capsys):
+    tell_certain_errors(load_manifests([written()]))
+    assert capsys.readouterr().err.splitlines()[-1].startswith("starting anyway")
+    tell_certain_errors([])
+    assert capsys.readouterr().err == ""
 
 
 def test_what_a_new_cluster_lacks_is_certain_there():

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.experiment.not_simulated import of_dropped, of_images, of_load, of_manifests
+from lastcall.experiment.not_simulated import of_answers, of_dropped, of_images, of_load, of_manifests
 from lastcall.kube.api import FeatureGates
 from lastcall.manifests.read import load_manifests
 from lastcall.records import kinds
 from lastcall.records.record import Record
+from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import Outcome
 
 MANIFESTS = """\
@@ -84,6 +85,25 @@ def test_a_generator_that_was_late_says_so_and_one_that_was_not_does_not() -> No
     (note,) = of_load([sent(0.001)] * 95 + [sent(0.29)] * 5)
     assert "5 % of the requests were sent 50 ms or more too late, the latest 290 ms" in note.text
     assert not list(of_load([sent(0.001)] * 999 + [sent(0.29)])) and not list(of_load([]))
+
+
+def answered(kind: str, status: int, took: float) -> Outcome:
+    return Outcome(1, kind, 5.0, 5.0, 5.0 + took, 1, 0.0, status, "10.1", "")  # type: ignore[arg-type]
+
+
+def test_client_errors_among_other_answers_are_listed() -> None:
+    outcomes = [answered("fresh", 200, 0.01), answered("fresh", 404, 0.01), answered("fresh", 403, 0.01)]
+    (note,) = of_answers(outcomes, Load(path="/a"))
+    assert note.text == "/a answered 403, 404 to 2 of 3 fresh requests, which counts as an answer"
+    assert not list(of_answers(outcomes[:1], Load()))
+
+
+def test_slow_requests_that_are_answered_at_once_test_no_long_request() -> None:
+    quick = [answered("slow", 200, 0.008)] * 3
+    (note,) = of_answers([*quick, answered("slow", 200, 3.0)], Load(slow_path="/report"))
+    assert note.text.startswith("the answers of /report took 8 ms: this tested no long request")
+    assert not list(of_answers([*quick, *[answered("slow", 200, 3.0)] * 4], Load()))
+    assert not list(of_answers([answered("fresh", 200, 0.008)], Load()))
 
 
 STOPS = """\

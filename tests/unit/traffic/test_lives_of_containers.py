@@ -101,6 +101,41 @@ def test_a_port_that_closed_during_the_hook_was_closed_from_the_look_before_on()
     assert other.quit is not None, "it was not seen to listen on that port: any of its ports counts"
 
 
+@pytest.mark.parametrize(
+    ("seen", "until", "cause"),
+    [
+        pytest.param({"exit_listeners": [8080]}, 13.9, "not listening yet", id="open until the kill"),
+        pytest.param({"closed": (8080, 1.0, 1.2)}, 11.01, "not listening yet", id="open until after the refusal"),
+        pytest.param({"closed": (8080, 0.1, 0.2)}, 10.11, "late endpoint", id="closed before the refusal"),
+        pytest.param({"closed": (9090, 0.1, 0.2), "exit_listeners": [8080]}, 13.9, "not listening yet",
+                     id="another port closed"),
+        pytest.param({}, None, "late endpoint", id="nobody saw it"),
+    ],
+)  # fmt: skip
+def test_a_pod_whose_port_is_open_refuses_nobody(seen: dict[str, Any], until: float | None, cause: str) -> None:
+    records = [*created(app="container"), *run("app", 2, 10, 14, killed=True), DELETED, listening(10.02, "app", 8080)]
+    if closed := seen.get("closed"):
+        port, before, after = closed
+        records.append(record(10 + after, kinds.LISTENER_CLOSED, "app", port=port, notBefore=before, seconds=after))
+    if open_ports := seen.get("exit_listeners"):
+        listeners = [{"address": "0.0.0.0", "port": each, "backlog": 0} for each in open_ports]
+        records.append(record(14.001, kinds.SOCKETS_AT_EXIT, "app", listeners=listeners, secondsBefore=0.1))
+    old = life_of(records, 8080)
+    new = pod_life("v", "web-2", "10.244.0.9", ready=9.0, routed=9.5)
+    assert old.open_until == (AT(pytest.approx(until)) if until is not None else None)
+    (lost,) = account([request(10.5, 10.5, "refused", served_by="")], [old, new], [], 5.0).lost
+    assert lost.cause == cause
+
+
+def test_a_request_that_is_sent_after_the_rules_left_a_pod_did_not_lead_to_it() -> None:
+    gone = pod_life("u", "web-1", "10.244.0.2", ready=0.5, routed=1.0, deleted=10.0, term=10.1, exited=14.0,
+                    unrouted=10.2)  # fmt: skip
+    new = pod_life("v", "web-2", "10.244.0.9", ready=9.0, routed=10.21)
+    outcomes = [request(at, at + 0.002, "refused", served_by="") for at in (10.199, 10.205)]
+    lost = account(outcomes, [gone, new], [], 5.0).lost
+    assert [(each.pod, each.cause) for each in lost] == [("web-1", "late endpoint"), ("web-2", "not listening yet")]
+
+
 def request(sent: float, finished: float, lost: str = "", **more: Any) -> Outcome:
     values = {"id": 1, "connection": 1, "age": 0.0, "status": 200, "served_by": "10.244.0.2", **more}
     return Outcome(kind="fresh", planned=sent, sent=sent, finished=finished, lost=lost, **values)  # type: ignore[arg-type]

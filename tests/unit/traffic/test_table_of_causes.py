@@ -35,6 +35,7 @@ STOPPED = Outage(Moment.at(5.0), Moment.at(7.0), Moment.at(4.9))
 RECYCLED = ConnectionUse((4.0, 4.5, 5.0), 4.0, 6.0)
 USED, LEFT = ConnectionUse((11.0, 12.5, 13.5, 14.5), 2.0, 15.0), ConnectionUse((11.0, 12.2, 12.4), 2.0, 15.0)
 QUITS = life(hook=10.0, listener_closed=11.0)
+CLOSES = life(open_until=12.4, listener_closed=12.6, killed=True)
 REFUSED, CUT = request(13, 13, "refused"), request(14, 15, "truncated")
 READY, LATER = other(ready=1.0, routed=1.0), other(ready=17.0, routed=17.0)
 
@@ -65,6 +66,8 @@ WALK: list[tuple[str, Loss, Loss]] = [
     ("no endpoint", Loss(request(16, 16, "truncated"), life(), [life(), LATER]),
      Loss(request(16, 16, "truncated"), life(), [life(), READY])),
     ("late endpoint", Loss(request(16, 16, "truncated"), life()), Loss(CUT, life())),
+    ("never read", Loss(request(12.1, 12.5, "reset before bytes"), CLOSES),
+     Loss(request(12.1, 13.5, "reset before bytes"), CLOSES)),
     ("held open", Loss(CUT, life(killed=True), use=USED), Loss(CUT, life(killed=True), use=LEFT)),
     ("killed", Loss(CUT, life(killed=True)), Loss(CUT, life())),
     ("stale connection", Loss(request(14, 15, "reset before bytes", "keep-alive"), life()),
@@ -93,6 +96,21 @@ def test_each_row_has_a_request_that_takes_it_and_one_that_is_refuted(number: in
     assert decide_cause(takes).cause == CAUSES[number].cause and not decide_cause(takes).not_known
 
 
+@pytest.mark.parametrize(
+    ("outcome", "known"),
+    [
+        pytest.param(request(11.9, 12.5, "reset before bytes"), {}, id="sent before the signal: it may be at it"),
+        pytest.param(request(12.1, 12.5, "reset after bytes"), {}, id="it was answered in part"),
+        pytest.param(request(12.1, 12.5, "closed before bytes"), {}, id="accepted ones are closed"),
+        pytest.param(request(12.1, 12.5, "reset before bytes", "keep-alive", age=5.0), {}, id="it had been accepted"),
+        pytest.param(request(12.1, 12.5, "reset before bytes"), {"seen": "begun"}, id="the application saw it"),
+        pytest.param(request(12.1, 12.5, "reset before bytes"), {"lives": [life(), LATER]}, id="nobody else listened"),
+    ],
+)
+def test_what_was_not_reset_in_the_accept_queue_is_not_called_unread(outcome: Outcome, known: dict[str, Any]) -> None:
+    assert decide_cause(Loss(outcome, replace(CLOSES, killed=False), **known)).cause != "never read"
+
+
 # -- bounds -----------------------------------------------------------------------------------------------------------
 
 # Whole tenths: much is at the same moment then, and next to what a clock may differ by.
@@ -105,7 +123,7 @@ widths = st.sampled_from([0.0, 0.0, 0.005, 0.1, 1.0, 3.0, math.inf])
 def exact_losses(draw: st.DrawFn) -> Loss:
     """A request and its Pod, whose end has its order; some of it did not happen."""
     values: dict[str, Any] = {
-        name: exactly(draw(st.none() | times)) for name in ("ready", "routed", "listener_closed", "hook")
+        name: exactly(draw(st.none() | times)) for name in ("ready", "routed", "open_until", "listener_closed", "hook")
     }
     end = sorted(draw(st.tuples(times, times, times, times)))
     values |= {

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from lastcall.world.clock import wait_for_event
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import moment, run_virtual
 from lastcall.world.world import World
@@ -70,3 +71,12 @@ def test_each_timer_runs_at_its_moment_however_late_it_is_in_the_world(start: fl
     ran = run_virtual(main)
     assert len(ran) == 8
     assert [at for _, at in ran] == [due for due, _ in ran]
+
+
+def test_a_wait_shorter_than_a_nanosecond_takes_one() -> None:
+    async def main(world: World) -> int:
+        before = world.clock.monotonic_ns()
+        assert not await wait_for_event(world.clock, asyncio.Event(), 4e-10)
+        return world.clock.monotonic_ns() - before
+
+    assert run_virtual(main) > 0

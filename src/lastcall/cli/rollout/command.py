@@ -107,7 +107,7 @@ def rollout(
     \b
     Kinds of load:
       fresh, keep-alive  HTTP/1.1: a connection for each request, or reused ones
-      slow               like fresh, with an answer that takes a while
+      slow               like fresh, to --slow-path (/slow), which takes long
       stream, websocket  held for --stream-length; a WebSocket echoes
       http2, tcp         HTTP/2 without TLS (h2c); a line and its echo
 

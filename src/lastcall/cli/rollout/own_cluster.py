@@ -44,11 +44,10 @@ def experiment(
             for names, each in group_alike(found):
                 for line in (f"not well: {names}", *each.lines):
                     progress.say(line)
-            result = replace(
-                result,
-                not_well=found,
-                endings=stories(place.records, result.lives, options.kubernetes_version, result.judgement.pause),
-            )
+            held = {each.pod for each in result.account.lost if each.cause == "held open"}
+            pause, version = result.judgement.pause, options.kubernetes_version
+            ends = stories(place.records, result.lives, version, pause, held)
+            result = replace(result, not_well=found, endings=ends)
             if page is not None:
                 page.found(result)
             return result

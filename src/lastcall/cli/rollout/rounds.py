@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.cli.options import json_text
 from lastcall.cli.output import FOR_CI, stdout_console, takes_stdout
 from lastcall.cli.rollout import own_cluster as own
 from lastcall.cli.rollout.keep import has_failed
 from lastcall.cli.rollout.output import summarize, write
-from lastcall.cli.terminal import say, say_all, say_from, show
+from lastcall.cli.terminal import note, say, say_all, say_from, show
 from lastcall.errors import Interrupted, LastcallError, causes_of
 from lastcall.experiment.rollout import RolloutOptions
 from lastcall.kube.cluster import parse_propagation
@@ -74,8 +74,8 @@ def _run(
     last = results
     if console is not None:
         tell_results(console, results)
-    patch = merged(each.judgement.patch for each in results)
-    if options.apply_advice and patch and failure is None:
+    patch = _patch_to_try(results) if options.apply_advice else {}
+    if patch and failure is None:
         if options.output_file is not None:
             write(options, results)
         say("", "once more, with the advice applied", err=True)
@@ -104,6 +104,17 @@ def _run(
     if failure is not None:
         raise failure
     return exit_status(pool(last), options.thresholds)
+
+
+def _patch_to_try(results: "Sequence[Result]") -> dict[str, Any]:
+    """Return what all advice changes in the manifest; say why if it changes nothing there."""
+    advice = [each for result in results for each in result.judgement.advice]
+    patch = merged(each.patch for each in advice)
+    if advice and not patch:
+        program = all(each.program for each in advice)
+        why = "the change is in the program" if program else "no change of the manifest follows from the advice"
+        note(f"--apply-advice: nothing to try, {why}; no second run")
+    return patch
 
 
 def _as_its_page_asks(

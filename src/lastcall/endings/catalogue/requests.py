@@ -44,9 +44,9 @@ REQUESTS: Mapping[str, Cause] = {
         },
     ),
     "neverRead": Cause(
-        title="Connections were accepted by the kernel for a container that exited without reading them.",
+        title="Connections waited in the kernel (accept queue) for a container that closed its port or exited.",
         remedy="Add a preStop sleep, and accept the connections in the backlog before you close the listener.",
-        texts={"": "accepted by the kernel for a container that exited without ever reading them"},
+        texts={"": "still waiting in the kernel (accept queue) when the container closed its port or exited"},
     ),
     "requestKilled": Cause(
         title="Requests were in flight when the container was killed: its grace period was too short for them.",
@@ -62,11 +62,12 @@ REQUESTS: Mapping[str, Cause] = {
     ),
     "staleConnection": Cause(
         title="A request was sent on a kept connection that the ending Pod closed at that moment.",
-        remedy="Answer with `Connection: close` from the stop signal on, and close a connection only after that.",
+        remedy="Answer with `Connection: close` from the stop signal on, and close a connection after that, or when it "
+        "has been idle for a second or two.",
         texts={"": "sent on a kept connection that the ending Pod closed at that moment"},
         fixes={
             "": "No change of the manifest prevents that: let the application answer `Connection: close` from SIGTERM "
-            "on, and close a kept connection only after such an answer.",
+            "on, and close a kept connection after such an answer, or when it has been idle for a second or two.",
         },
     ),
     "notListeningYet": Cause(
@@ -141,6 +142,12 @@ REQUESTS: Mapping[str, Cause] = {
             "declared": "correct targetPort of Service $service: the containers declare $declared; or let the program "
             "listen on $port (on 0.0.0.0, not on 127.0.0.1)",
         },
+    ),
+    "pathNotServed": Cause(
+        title="The application answers every request of a kind with a client error (4xx): nothing of it is tested.",
+        remedy="Name a path of your application: --path, --slow-path.",
+        texts={"": "$path answered $statuses to all $count $kind requests"},
+        fixes={"": "name a path of your application with $option"},
     ),
     "serviceSelectsStranger": Cause(
         title="A Service selects the Pods of another workload, too, which do not answer its requests.",

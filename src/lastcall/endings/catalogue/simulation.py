@@ -71,4 +71,17 @@ SIMULATION: Mapping[str, Cause] = {
             "latest $most (the machine was busy)",
         },
     ),
+    "clientErrors": Cause(
+        title="The application answered some requests with a client error (4xx), which counts as an answer.",
+        remedy="Name a path of your application: --path, --slow-path.",
+        texts={"": "$path answered $statuses to $count of $total $kind requests, which counts as an answer"},
+    ),
+    "slowIsQuick": Cause(
+        title="Slow requests were answered at once, so that no long request was tested.",
+        remedy="Name a path whose answer takes long: --slow-path.",
+        texts={
+            "": "the answers of $path took $took: this tested no long request; --slow-path names a path whose answer "
+            "takes long",
+        },
+    ),
 }

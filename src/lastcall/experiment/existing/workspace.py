@@ -35,7 +35,7 @@ from lastcall.experiment.existing.plan import (
 )
 from lastcall.experiment.existing.pod_ends import LATE_SECONDS, Following
 from lastcall.experiment.existing.pod_load import PodLoad, start_in_pod
-from lastcall.experiment.not_simulated import Note, of_load
+from lastcall.experiment.not_simulated import Note, of_answers, of_load
 from lastcall.experiment.ready.custom import scaled, why_unsettled
 from lastcall.experiment.ready.readiness import is_custom, unsettled
 from lastcall.experiment.rollout.custom import check_scale_in, check_template
@@ -357,7 +357,12 @@ class ExistingWorkspace(ExistingNamespace, RolloutWorkspace):
         left = max(ends, default=None) if now.of_run else None
         found = account(now.outcomes, [], (), now.disrupted_at, begun=load.begun, whole_output=False, nobody_left=left)
         found, lives = with_causes(found, traced), self.following.lives()
-        notes = (*self._copied, *self._notes(now, found), *of_load(now.outcomes))
+        notes = (
+            *self._copied,
+            *self._notes(now, found),
+            *of_load(now.outcomes),
+            *of_answers(now.outcomes, now.options.load),
+        )
         return Observed(found, lives, with_lags(found, lives), notes=notes)
 
     def traced(self, now: Experiment) -> Traced | None:

@@ -175,8 +175,8 @@ class OneWorkload(ReadinessView):
     async def over(self) -> str:
         """Answer "" when it is settled, and no Pod is ending."""
         missing = await self.settled()
-        leaving = [name_of(pod) for pod in await self.pods() if "deletionTimestamp" in pod["metadata"]]
-        return missing or (f"{', '.join(leaving)} are ending" if leaving else "")
+        leaving = sum("deletionTimestamp" in pod["metadata"] for pod in await self.pods())
+        return missing or ("1 Pod ending" if leaving == 1 else f"{leaving} Pods ending" if leaving else "")
 
     async def _owner(self) -> Object:
         workload = self.workload

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from lastcall.errors import Crashed, NotReady
 from lastcall.experiment.ready.views import ReadinessView
@@ -27,7 +28,7 @@ from lastcall.experiment.reasons.why_not_ready import (
     why_still_there,
     without_repeats,
 )
-from lastcall.kube.api import PODS, Object, uid_of
+from lastcall.kube.api import PODS, Object, parse_rfc3339, uid_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.records.words import words_for
@@ -121,9 +122,15 @@ class Waiting:
         return (_CRASHES if any(map(is_crash_looping, crashing)) else _HOOK_FAILS), crashing
 
     async def _in_short(self, missing: str) -> str:
-        """In one line: the first Pods that are waited for."""
+        """In one line: the first Pods that are waited for, and when the last one that ends is killed."""
         pods = await self.there.pods()
-        late = [pod for pod in pods if "deletionTimestamp" in pod["metadata"] or _may_become_ready(pod)]
+        ending = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
+        if left := _until_killed(ending, now(self.clock)):
+            missing, ending = f"{missing}, killed in {left:.0f} s at the latest", []
+        late = [
+            *ending,
+            *(pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and _may_become_ready(pod)),
+        ]
         first = [in_short(pod, await events_of(self.there.client, pod)) for pod in late[:2]]
         more = [f"{len(late) - 2} more"] if len(late) > 2 else []
         return "; ".join([missing, *self._pulls(), *first, *more])
@@ -163,6 +170,12 @@ class Waiting:
         printed = [line for pod in late for line in await self.there.printed(pod)]
         kind = Crashed if crashed or (late and all(map(is_crash_looping, late))) else NotReady
         return kind("\n".join([head, *lines, *explained.lines, *printed]), (*causes, *explained.causes))
+
+
+def _until_killed(ending: Sequence[Object], at: datetime) -> float:
+    """Return the seconds until the last grace period of these Pods is over; 0 where a Pod outlived its own."""
+    left = [(parse_rfc3339(pod["metadata"]["deletionTimestamp"]) - at).total_seconds() for pod in ending]
+    return max(left) if left and min(left) > 0 else 0.0
 
 
 def _is_done(pod: Object) -> bool:

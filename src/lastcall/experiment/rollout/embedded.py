@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from lastcall.endings.render import AboutCluster, about_cluster
 from lastcall.experiment.embedded import EmbeddedCluster
-from lastcall.experiment.not_simulated import of_balance, of_dropped, of_images, of_load, of_manifests, of_stranded
+from lastcall.experiment.not_simulated import (
+    of_answers,
+    of_balance,
+    of_dropped,
+    of_images,
+    of_load,
+    of_manifests,
+    of_stranded,
+)
 from lastcall.experiment.rollout.advice import checked_by_server, of_pods
 from lastcall.experiment.rollout.balancer import Balancer
 from lastcall.experiment.rollout.published import published
@@ -233,6 +241,7 @@ class EmbeddedWorkspace(EmbeddedCluster, RolloutWorkspace):
             *of_manifests(self.manifests),
             *of_images(self.records),
             *of_load(now.outcomes),
+            *of_answers(now.outcomes, now.options.load),
             *of_balance(found),
             *of_stranded(now.stranded, now.node),
         )

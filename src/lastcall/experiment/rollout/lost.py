@@ -76,7 +76,7 @@ _SEEN = {"never": "never saw it", "begun": "saw it and did not answer", "answere
 
 def _between(before: str, after: str) -> str:
     """Which two steps of the Pod's end it was lost between, in words."""
-    before, after = _STEPS.get(before, before), _STEPS.get(after, after)
+    before, after = _STEPS.get(before, ""), _STEPS.get(after, "")
     if before and after:
         return f", between {before} and {after}" if before != after else f", at {before}"
     return f", after {before}" if before else (f", before {after}" if after else "")
@@ -94,11 +94,13 @@ _STEPS = {
     kinds.KILLING: "the begin of its end",
     kinds.PRE_STOP_STARTED: "the begin of its preStop hook",
     kinds.PRE_STOP_FINISHED: "the end of its preStop hook",
-    kinds.STOP_REQUESTED: "StopContainer",
-    kinds.STOP_FINISHED: "the answer to StopContainer",
-    kinds.PROCESS_SIGNAL_STATE: "StopContainer",
+    kinds.STOP_REQUESTED: "the request to stop it",
+    kinds.STOP_FINISHED: "the end of its stop",
+    kinds.PROCESS_SIGNAL_STATE: "the request to stop it",
     kinds.SIGNAL_SENT: "its stop signal",
     kinds.SOCKETS_AT_STOP: "its stop signal",
+    kinds.PROCESSES_AT_STOP: "its stop signal",
+    kinds.WAITS_AT_KILL: "the end of its grace period",
     kinds.LISTENER_CLOSED: "the close of its listener",
     kinds.LISTENER_CLOSED_IN_HOOK: "the close of its listener",
     kinds.CONNECTIONS_CLOSED: "the close of its last connection",
@@ -119,4 +121,4 @@ _STEPS = {
     kinds.FINAL_DELETE_SENT: "the final DELETE",
     kinds.OBJECT_REMOVED: "the removal of its object",
 }
-"""Kind of record → what a reader calls it; a kind that is not here is called by its name."""
+"""Kind of record → what a reader calls it; a kind that is not here is left out."""

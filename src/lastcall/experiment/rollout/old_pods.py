@@ -3,9 +3,10 @@
 # check: pure
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
-from lastcall.endings import PAUSE_SECONDS, Ending, PodFacts, build_endings
+from lastcall.endings import PAUSE_SECONDS, Ending, PodFacts, build_endings, fix
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.traffic import PodLife, ids_printed
@@ -49,13 +50,28 @@ def _ended_by(life: PodLife) -> str:
     return "its exit on the stop signal"
 
 
-def stories(records: Sequence[Record], lives: Sequence[PodLife], version: str, pause: int = 0) -> list[Ending]:
-    """Return the story of each Pod that was deleted, without the lines that it printed about requests. `pause`: the
-    seconds that the rollout's advice lets a preStop hook wait; the stories' advice says the same. 0 for none."""
+def stories(
+    records: Sequence[Record], lives: Sequence[PodLife], version: str, pause: int = 0, held: Collection[str] = ()
+) -> list[Ending]:
+    """Return the story of each Pod that was deleted, without the lines that it printed about requests, and without what
+    a note says of all Pods. Its advice is the rollout's: `pause` are the seconds that it lets a preStop hook wait, 0
+    for none; `held` are Pods that held connections until they were killed, so that no time is enough."""
     old = [PodFacts(life.uid, "", "") for life in lives if life.deleted is not None]
     uids = {each.uid for each in old}
-    own = [each for each in records if each.pod_uid in uids and not is_of_a_request(each)]
-    return build_endings(own, old, kubernetes_version=version, pause_seconds=pause or PAUSE_SECONDS)
+    told = [each for each in records if each.kind != kinds.IMAGE_SUBSTITUTED and not is_of_a_request(each)]
+    own = [each for each in told if each.pod_uid in uids]
+    found = build_endings(own, old, kubernetes_version=version, pause_seconds=pause or PAUSE_SECONDS)
+    return [_closing(each) if each.pod.name in held else each for each in found]
+
+
+def _closing(ending: Ending) -> Ending:
+    """Return a story that advises to close connections in place of more time."""
+    close = fix("staleConnection")
+    found = tuple(
+        replace(each, advice=close, change=None) if each.id == "killed" and each.advice else each
+        for each in ending.findings
+    )
+    return replace(ending, findings=found)
 
 
 def is_of_a_request(record: Record) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from rich.table import Table
 
+from lastcall.endings import Finding
 from lastcall.endings.render import BREAK, Text, print_endings
 from lastcall.experiment.reasons.failures import group_alike
 from lastcall.experiment.rollout.lost import alike, tell_lost
@@ -66,6 +67,8 @@ def tell_results(console: "Console", results: Sequence[Result], before: Sequence
     for hint in (stream_hint(results), delay_hint(results)):
         if hint:
             _print_wrapped(console, Text(hint, style="yellow"))
+    if len(results) > 1:
+        console.print(Text(_all_together(results), style="bold"))
 
 
 def delay_hint(results: Sequence[Result]) -> str:
@@ -137,7 +140,7 @@ def tell_limits(console: "Console", results: Sequence[Result], thresholds: Thres
 
 
 def _tell_runs(console: "Console", results: Sequence[Result]) -> None:
-    found, advised = pool(results), " · with the advice applied" if results[0].advised else ""
+    advised = " · with the advice applied" if results[0].advised else ""
     console.print()
     console.print(Text(f"{results[0].what} · {len(results)} runs{advised}", style="bold"))
     table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
@@ -148,16 +151,31 @@ def _tell_runs(console: "Console", results: Sequence[Result]) -> None:
         p99 = ", ".join(f"{kind} {format_seconds(took.p99)}" for kind, took in during.items())
         table.add_row(str(each.run), str(len(each.account.lost)), str(each.account.total), p99, each.judgement.verdict)
     console.print(table)
-    summary = (
-        f"  all together: {found.lost} of {found.total} requests lost, at most {percentage(found.upper_bound)} (95 %)"
-    )
-    left_out = f"; {found.inconclusive} inconclusive, not counted" if found.inconclusive else ""
-    console.print(Text(f"{summary}{left_out}"))
+    found = pool(results)
     if len(results) > found.inconclusive:
-        console.print(Text(f"  the story of run {worst(results).run}, which lost the most:", style="dim"))
+        most = ", which lost the most" if found.lost else ""
+        console.print(Text(f"  the story of run {worst(results).run}{most}:", style="dim"))
 
 
-def tell_text(console: "Console", result: Result) -> None:  # noqa: C901, PLR0915 - it waits for the one JSON shape of all commands
+def _all_together(results: Sequence[Result]) -> str:
+    found = pool(results)
+    most = percentage(found.upper_bound)
+    left_out = f"; {found.inconclusive} inconclusive, not counted" if found.inconclusive else ""
+    return f"all together: {found.lost} of {found.total} requests lost, at most {most} (95 %){left_out}"
+
+
+def _tell_requests_beside(console: "Console", found: Account) -> None:
+    """Print what became of the requests that do not count: those of the control period, and those that no Pod was
+    ready for."""
+    started = found.control_lost and found.control_lost == found.not_listening_yet + found.not_serving_yet
+    while_ = " (while Pods started)" if started else ""
+    console.print(f"  control period: {found.control_lost} of {found.control_total} lost{while_}")
+    if found.when_nobody_left:
+        line = f"{found.when_nobody_left} more were sent when no Pod was ready any more: they do not count"
+        _print_wrapped(console, Text(f"  {line}", style="dim"))
+
+
+def tell_text(console: "Console", result: Result) -> None:  # noqa: PLR0915 - it waits for the one JSON shape of all commands
     """One experiment for people."""
     found = result.account
     console.print()
@@ -165,10 +183,7 @@ def tell_text(console: "Console", result: Result) -> None:  # noqa: C901, PLR091
     if not result.unheard:
         rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
         console.print(f"  {found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s")
-    console.print(f"  control period: {found.control_lost} of {found.control_total} lost")
-    if found.when_nobody_left:
-        line = f"{found.when_nobody_left} more were sent when no Pod was ready any more: they do not count"
-        _print_wrapped(console, Text(f"  {line}", style="dim"))
+    _tell_requests_beside(console, found)
     for note in result.notes:
         _print_wrapped(console, Text(f"  {note.line}", style="yellow"))
     for line in tell_moves(found):
@@ -208,8 +223,6 @@ def tell_text(console: "Console", result: Result) -> None:  # noqa: C901, PLR091
     _tell_stories(console, result)
     console.print()
     _tell_verdict(console, result)
-    for advice in result.judgement.advice[1:] if not result.unheard else ():
-        console.print(f"  also, for {advice.saves}: {advice.sentence}")
     if result.judgement.patch:
         console.print()
         tried = "" if found.not_followed or result.of_run else " (--apply-advice tries it)"
@@ -221,11 +234,20 @@ def tell_text(console: "Console", result: Result) -> None:  # noqa: C901, PLR091
 def _tell_verdict(console: "Console", result: Result) -> None:
     style = {"nothing lost": "green", "requests lost": "red", "inconclusive": "yellow"}[result.judgement.verdict]
     console.print(Text(f"{result.judgement.verdict}: ", style=f"bold {style}") + Text(result.judgement.sentence))
+    for advice in result.judgement.advice[1:] if not result.unheard else ():
+        console.print(f"  also, for {advice.saves}: {advice.sentence}")
     if killed := killed_sentence(result.lives):
-        console.print(Text("not well: ", style="bold red") + Text(killed))
+        above = " (→ in its story above)" if any(each.advice for each in _problems(result)) else ""
+        console.print(Text("not well: ", style="bold red") + Text(f"{killed}{above}"))
     for names, ended in group_alike(each for each in result.not_well if each.failed):
         for finding in (each for each in ended.findings if each.severity == "problem"):
             console.print(Text("not well: ", style="bold red") + Text(f"{names}: {finding.text}"))
+
+
+def _problems(result: Result) -> list[Finding]:
+    """What is wrong in the stories that are shown."""
+    shown = worst_first(result.endings)[:STORIES]
+    return [finding for each in shown for finding in each.findings if finding.severity == "problem"]
 
 
 def _print_wrapped(console: "Console", line: Text) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lastcall.experiment.ready.views import LOOK_SECONDS
 from lastcall.experiment.rollout.result import Result
-from lastcall.experiment.rollout.target import never_heard, serving_container
+from lastcall.experiment.rollout.target import never_heard, not_served, serving_container
 from lastcall.experiment.rollout.workspace import Experiment, Observed, Sending
 from lastcall.kube.api import name_of
 from lastcall.records.said import tell
@@ -69,7 +69,7 @@ class RolloutSession(Experiment):
         if misled := self.workspace.misled(self):
             return misled
         if decision == "go":
-            return None
+            return not_served(self.outcomes, self.options.load)
         return never_heard(self.outcomes, monotonic(self.clock) - control.began, self.target, container)
 
     async def _disturb(self) -> float:
@@ -91,6 +91,8 @@ class RolloutSession(Experiment):
     async def _judged(self, seen: Observed) -> Judgement:
         if self.unheard is not None:
             return self.unheard
+        if not seen.account.lost and (nothing := not_served(self.outcomes, self.options.load)):
+            return nothing
         found = judge(
             seen.account,
             seen.bounded,

@@ -1,5 +1,6 @@
 """What `lastcall rollout` disrupts and where its requests go: one workload, its Service, a port of that."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,7 +12,17 @@ from lastcall.experiment.rollout.workload import WORKLOADS, find_workload, is_sa
 from lastcall.kube.api import SERVICES, Object, name_of, namespace_of, strategic_merge_patch
 from lastcall.manifests import Manifest
 from lastcall.records.said import joined, tell
-from lastcall.traffic import ASKS, ENOUGH, Advice, Judgement, Outcome, serving_containers, unanswered
+from lastcall.traffic import (
+    ASKS,
+    ENOUGH,
+    Advice,
+    Judgement,
+    Load,
+    Outcome,
+    client_errors,
+    serving_containers,
+    unanswered,
+)
 
 if TYPE_CHECKING:
     from lastcall.experiment.rollout.options import RolloutOptions
@@ -110,6 +121,24 @@ def never_heard(outcomes: Sequence[Outcome], seconds: float, target: Target, con
             why, words = said("neverAnswered", **facts), fix("neverAnswered", ask=ASKS[kinds[0]])
         sentences.append(joined([why, words], ": "))
         advice.append(Advice(id_, words, count, program=program))
+    return Judgement("inconclusive", joined(sentences, "; "), tuple(advice)) if advice else None
+
+
+def not_served(outcomes: Sequence[Outcome], load: Load) -> Judgement | None:
+    """Why nothing was tested: kinds of requests that the application answered with 4xx alone."""
+    those = {kind: errors for kind, (errors, total) in client_errors(outcomes).items() if errors.total() == total}
+    sentences, advice = [], []
+    for path, option in dict.fromkeys(map(load.asked, those)):
+        kinds = [kind for kind in those if load.asked(kind) == (path, option)]
+        errors = sum((those[kind] for kind in kinds), Counter[int]())
+        facts = {
+            "statuses": ", ".join(map(str, sorted(errors))),
+            "count": errors.total(),
+            "kind": joined(kinds, " and "),
+        }
+        words = fix("pathNotServed", option=option)
+        sentences.append(joined([said("pathNotServed", path=path, **facts), words], ": "))
+        advice.append(Advice("pathNotServed", words, errors.total()))
     return Judgement("inconclusive", joined(sentences, "; "), tuple(advice)) if advice else None
 
 

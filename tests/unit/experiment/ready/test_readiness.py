@@ -1,10 +1,12 @@
 """When an object is ready, as kubectl would say."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from lastcall.experiment.ready.readiness import is_waited_for, readiness
+from lastcall.experiment.ready.waiting import _until_killed
 from lastcall.kube.api.resources import (
     CONFIGMAPS,
     CUSTOMRESOURCEDEFINITIONS,
@@ -134,3 +136,12 @@ def test_of_a_whole_manifest_those_are_waited_for_that_become_ready_by_themselve
     assert is_waited_for(BOATS)
     assert not is_waited_for(CONFIGMAPS)
     assert not is_waited_for(PERSISTENTVOLUMECLAIMS)  # it may wait for its first consumer
+
+
+@pytest.mark.parametrize(
+    ("deadlines", "seconds"),
+    [(["00:00:12"], 12.0), (["00:00:05", "00:00:12"], 12.0), (["00:00:00", "00:00:12"], 0.0), ([], 0.0)],
+)
+def test_of_pods_that_end_the_time_until_the_last_kill_is_told(deadlines: list[str], seconds: float) -> None:
+    ending = [{"metadata": {"name": "it", "deletionTimestamp": f"2026-01-01T{each}Z"}} for each in deadlines]
+    assert _until_killed(ending, datetime(2026, 1, 1, tzinfo=UTC)) == seconds

@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.experiment.rollout.old_pods import killed_sentence, old_pod_rows
+from lastcall.endings import fix
+from lastcall.experiment.rollout.old_pods import killed_sentence, old_pod_rows, stories
+from lastcall.records import kinds
+from lastcall.records.record import Record
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.moments import Moment
 
@@ -45,3 +48,30 @@ def test_old_pods_that_were_killed_are_named(names: list[str], sentence: str) ->
     lives += [PodLife("x", "new", killed=True), PodLife("y", "well", deleted=AT(1.0))]
     assert killed_sentence(lives).startswith(sentence)
     assert bool(killed_sentence(lives)) == bool(sentence)
+
+
+def test_of_held_connections_the_story_advises_what_the_verdict_does_and_substitutes_are_a_notes() -> None:
+    told: list[tuple[float, str, dict[str, Any]]] = [
+        (0.5, kinds.IMAGE_SUBSTITUTED, {"image": "python:3", "substitute": "localhost/python"}),
+        (1.0, kinds.POD_CREATED, {"namespace": "d", "name": "web-1", "containers": [{"name": "app"}]}),
+        (1.1, kinds.PROCESS_STARTED, {"pid": 7}),
+        (8.0, kinds.DELETE_ACCEPTED, {"gracePeriodSeconds": 4}),
+        (10.0, kinds.STOP_REQUESTED, {"timeoutSeconds": 4}),
+        (10.0, kinds.PROCESS_SIGNAL_STATE, {"pid": 7, "signal": "SIGTERM", "disposition": "handled"}),
+        (10.0, kinds.SIGNAL_SENT, {"signal": "SIGTERM", "pid": 7, "why": "StopContainer"}),
+        (14.0, kinds.SIGNAL_SENT, {"signal": "SIGKILL", "pid": 7, "why": "grace over"}),
+        (14.1, kinds.PROCESS_EXITED, {"pid": 7, "exitCode": 137, "signal": "SIGKILL"}),
+    ]
+    records = [
+        Record(f"r{n}", round(at * 1e9), 0, "a", kind, "u", "" if kind == kinds.POD_CREATED else "app", facts=facts)
+        for n, (at, kind, facts) in enumerate(told)
+    ]
+    lives = [PodLife("u", "web-1", deleted=AT(8.0))]
+    advice = {
+        held: [each.advice for each in stories(records, lives, "1.37", 0, names)[0].findings if each.id == "killed"]
+        for held, names in ((False, ()), (True, ("web-1",)))
+    }
+    assert "terminationGracePeriodSeconds above" in advice[False][0]
+    assert advice[True] == [fix("staleConnection")]
+    (story,) = stories(records, lives, "1.37")
+    assert "imageSubstituted" not in [each.id for each in story.findings]

@@ -21,6 +21,7 @@ from lastcall.errors import Interrupted, LastcallError, WorldError
 from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.reasons.failures import NotWell
 from lastcall.experiment.rollout.checks import checks_of, summary_of
+from lastcall.experiment.rollout.lost import tell_lost
 from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.experiment.rollout.pool import exit_status, pool
 from lastcall.experiment.rollout.report import tell_remaining, tell_results
@@ -243,6 +244,43 @@ def test_people_see_latencies_the_drained_node_and_what_was_not_simulated() -> N
     lines = [line.split() for line in told.splitlines()]
     assert ["fresh", "before", "20", *["10", "ms"] * 4] in lines
     assert ["during", "98", *["10", "ms"] * 4] in lines
+
+
+def test_advice_for_the_program_alone_is_not_tried_and_that_is_said(
+    rollout: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = found(5)
+    advice = tuple(replace(each, patch={}, program="finishRequests") for each in one.judgement.advice)
+    rollout([replace(one, judgement=replace(one.judgement, advice=advice))], apply_advice=True)
+    told = capsys.readouterr().err
+    assert "--apply-advice: nothing to try, the change is in the program; no second run" in told
+
+
+def test_several_runs_end_with_all_of_them_together() -> None:
+    told = text_of(found(0), replace(found(0), run=2))
+    assert told.splitlines()[-1].startswith("all together: 0 of 200 requests lost")
+    assert "which lost the most" not in told
+    assert "the story of run 1, which lost the most:" in text_of(found(1), replace(found(0), run=2))
+
+
+def test_all_advice_comes_before_what_is_not_well() -> None:
+    one = found(2, not_well=CRASHED)
+    twice = replace(one.judgement, advice=(*one.judgement.advice, *one.judgement.advice))
+    told = text_of(replace(one, judgement=twice))
+    assert told.index("requests lost: ") < told.index("also, for 2: ") < told.index("not well: ")
+
+
+def test_a_control_period_in_which_only_starting_pods_lost_requests_says_so() -> None:
+    one = found(2, control=3)
+    assert "control period: 3 of 20 lost\n" in text_of(one)
+    started = replace(one, account=replace(one.account, not_listening_yet=2, not_serving_yet=1))
+    assert "control period: 3 of 20 lost (while Pods started)\n" in text_of(started)
+
+
+def test_a_lost_request_is_placed_between_steps_that_have_words() -> None:
+    lost = replace(found(1).account.lost[0], between=("StatusSent", "WaitsAtKill"))
+    assert tell_lost(lost).endswith("between a write of its status and the end of its grace period")
+    assert tell_lost(replace(lost, between=("StatusSent", "SomethingElse"))).endswith("after a write of its status")
 
 
 def test_a_container_that_crashed_is_told_beside_the_verdict() -> None:

@@ -11,9 +11,10 @@ from lastcall.cli.requests import complete_workload
 from lastcall.cli.rollout.command import rollout
 from lastcall.errors import UserError
 from lastcall.experiment.rollout.options import RolloutOptions
-from lastcall.experiment.rollout.target import Target, find_target, sent_to_strangers, with_advice
+from lastcall.experiment.rollout.target import Target, find_target, not_served, sent_to_strangers, with_advice
 from lastcall.experiment.rollout.workload import find_workload, kubectl_name, others_of, with_pods
 from lastcall.manifests.read import Manifest, load_manifests
+from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import Outcome
 
 WEB = {"app": "shop", "part": "web"}
@@ -182,3 +183,21 @@ def test_a_run_takes_pods_for_workloads_and_those_with_the_same_labels_for_one(t
         find_target(manifests, RolloutOptions())
     with pytest.raises(UserError, match="--workload pod/c: not in the manifests"):
         find_target(with_pods(manifests), RolloutOptions(workload="pod/c"))
+
+
+def answered(kind: str, status: int) -> Outcome:
+    return Outcome(1, kind, 5.0, 5.0, 5.1, 1, 0.0, status, "10.0.0.1", "")  # type: ignore[arg-type]
+
+
+def test_a_path_that_the_application_does_not_have_tests_nothing() -> None:
+    outcomes = [*[answered("fresh", 200)] * 5, *[answered("slow", 404)] * 20]
+    judgement = not_served(outcomes, Load(slow_path="/report"))
+    assert judgement is not None and judgement.verdict == "inconclusive"
+    assert judgement.sentence == (
+        "/report answered 404 to all 20 slow requests: name a path of your application with --slow-path"
+    )
+    both = not_served([*[answered("fresh", 404)] * 3, answered("keep-alive", 403)], Load(path="/a"))
+    assert both is not None
+    assert both.sentence.startswith("/a answered 403, 404 to all 4 fresh and keep-alive requests: name a path")
+    assert not_served([*outcomes, answered("slow", 200)], Load()) is None
+    assert not_served(outcomes[:5], Load()) is None
