@@ -79,7 +79,7 @@ def run_controller_manager(
 
     async def lead(world: World, cluster: Connected, fence: Fence) -> None:
         # late: 375 ms of `controller-manager --help`
-        from lastcall.kube.api.features.gates import gates_of_server
+        from lastcall.kube.api import gates_of_server
         from lastcall.kube.client import discover, fetch, openapi_document
         from lastcall.kube.controllers import run_controllers
         from lastcall.records.memory import NoRecorder

@@ -26,7 +26,7 @@ def scheduler(asked: ContextOptions, leader_elect: bool) -> None:
 
 async def _lead(world: World, cluster: Connected, fence: Fence) -> None:
     # late: 375 ms of `scheduler --help`
-    from lastcall.kube.api.features.gates import gates_of_server
+    from lastcall.kube.api import gates_of_server
     from lastcall.kube.scheduler import run_scheduler
     from lastcall.records.memory import NoRecorder
 

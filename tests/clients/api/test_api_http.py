@@ -615,3 +615,10 @@ async def test_a_custom_resource_has_its_metadata_in_protobuf(running: RunningSe
         ):
             async with http.get(f"{path}/w", headers={"Accept": accept}) as response:
                 assert (response.status, response.headers["Content-Type"]) == (status, sent)
+        async with http.get(path, headers={"Accept": metadata.replace("Metadata", "MetadataList")}) as response:
+            (item,) = decode_envelope(await response.read())["items"]
+            assert item["metadata"]["name"] == "w"
+        async with http.get(f"{path}?watch=1&timeoutSeconds=1", headers={"Accept": metadata}) as response:
+            assert response.headers["Content-Type"] == f"{protobuf};stream=watch"
+            size = int.from_bytes(await response.content.readexactly(4), "big")
+            assert b"PartialObjectMetadata" in await response.content.readexactly(size)

@@ -14,6 +14,7 @@ from .features.disabled_fields import dropped_fields as dropped_fields
 from .features.gates import FeatureGateError as FeatureGateError
 from .features.gates import FeatureGates as FeatureGates
 from .features.gates import feature_gates as feature_gates
+from .features.gates import gates_of_server as gates_of_server
 from .features.gates import parse_feature_gates as parse_feature_gates
 from .features.gates import since_minor as since_minor
 from .meta import AnyObject as AnyObject
