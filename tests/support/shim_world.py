@@ -317,6 +317,7 @@ def start_shim(ring: Ring) -> int:
 
 async def _run(scenario: Callable[[ShimWorld], Awaitable[None]], shim_pid: int, ring: Ring) -> None:
     world = ShimWorld(shim_pid, ring)
+    await world.until(lambda: os.path.exists(f"{STATE}/shim.sock"))  # it may be slow; a runtime waits 10 s
     started = time.monotonic()
     try:
         await scenario(world)

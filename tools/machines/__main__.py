@@ -1,7 +1,8 @@
 """Try lastcall in guests: `python -m machines [SUITE…]` (trixie and bookworm without); root, qemu, mmdebstrap.
 
     --user NAME      only as this user (root, ada; ben has no subordinate ids), may be given several times
-    --only ROW       only these rows, with `remedies` and `tests` for the other parts; may be given several times
+    --only ROW       only these rows, with `remedies`, `tests` and paths of tests for the other parts; may be given
+                     several times
     --keep           leave the guest running, and use one that runs
     --build          build the guests anew, else only what is new in the sources is put into them
 
@@ -91,8 +92,8 @@ class Guest:
         self._keep(lambda machine: machine.cells.setdefault(name, {}), user, cell)
         say(f"{self.suite}: {name} as {user}, {time.monotonic() - began:.0f} s: {cell.seen}")
 
-    def tests(self) -> None:
-        for path in KERNEL_TESTS:
+    def tests(self, paths: Sequence[str]) -> None:
+        for path in paths:
             done = self.ssh("root", TESTS.format(path), 2 * ROW_SECONDS)
             cell = self._cell(done, whole=True)
             self._keep(lambda machine: machine.tests, path, cell)
@@ -141,8 +142,7 @@ def try_all(guest: Guest, users: Sequence[str], only: Sequence[str]) -> None:
                 guest.row(row.name, user, logout=row.logout)
     if not only or "remedies" in only:
         guest.remedies()
-    if not only or "tests" in only:
-        guest.tests()
+    guest.tests([path for path in KERNEL_TESTS if not only or "tests" in only or path in only])
 
 
 def main(arguments: Sequence[str]) -> int:
