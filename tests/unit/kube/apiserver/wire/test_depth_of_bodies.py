@@ -227,7 +227,7 @@ async def test_schemas_and_revisions_survive_at_any_depth_that_is_let_in() -> No
                 await ask("GET", where, accept=accept)
         assert (await ask("PATCH", f"{DEFINITIONS}/deeps.example.com?fieldManager=x&force=true",
                           definition("deep", schema), APPLY))[0] == 200  # fmt: skip
-        for name, data in (("m", maps(MAX_DEPTH - 1)), ("l", lists(MAX_DEPTH - 1))):
+        for name, data in (("m", maps(MAX_DEPTH - 1)), ("l", {"a": lists(MAX_DEPTH - 2)})):
             body = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1, "data": data}
             assert (await ask("POST", REVISIONS, {**body, "metadata": {"name": name}}))[0] == 201
             applied = {**body, "metadata": {"name": f"{name}a"}}
