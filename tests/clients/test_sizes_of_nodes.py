@@ -74,11 +74,14 @@ def cpu_quotas(front: int, node: str) -> set[int]:
 
 
 def ran_out_of_memory(cluster: Cluster) -> str:
-    """Return the name of a Pod that the kernel ended: one that the kubelet found first was evicted."""
+    """Return the name of a Pod that the kernel ended: one that the kubelet found first was evicted.
+
+    It takes all at once, and has CPU for it: `tail`, at 200m of an emulated processor, was evicted each time.
+    """
     for number in count():
         name = f"out-{number}"
         limits = {"limits": {"memory": "1Gi"}, "requests": {"memory": "100Mi"}}
-        cluster.create({**on("node-1", name, "exec tail /dev/zero", limits)})
+        cluster.create({**on("node-1", name, "exec dd if=/dev/zero of=/dev/null bs=400M count=1", limits)})
         eventually(lambda name=name: cluster.status(name)["phase"] == "Failed", f"{name} ends")
         if cluster.status(name).get("reason") != "Evicted":
             return name
@@ -90,7 +93,7 @@ def test_a_node_that_runs_out_of_memory_ends_its_own_pods_only() -> None:
     if not has_cgroups(user):
         pytest.skip("no control groups of its own for this user")
     with Place(user) as place:
-        cluster = Cluster(place, "cpu=1,memory=1Gi", "node-1:memory=256Mi,cpu=200m")
+        cluster = Cluster(place, "cpu=1,memory=1Gi", "node-1:memory=256Mi,cpu=800m")
         cluster.create(on("node-2", "neighbour", "trap 'exit 0' TERM; while true; do sleep 0.05; done"))
         eventually(lambda: cluster.status("neighbour")["phase"] == "Running", "the neighbour runs")
         neighbour = cluster.status("neighbour")["containerStatuses"]
@@ -102,7 +105,7 @@ def test_a_node_that_runs_out_of_memory_ends_its_own_pods_only() -> None:
         eventually(lambda: below in cluster.story(name), "the story says whose memory it was")
 
         front = place.pids()["front"]
-        assert cpu_quotas(front, "node-1") == {20_000} and cpu_quotas(front, "node-2") == {100_000}
+        assert cpu_quotas(front, "node-1") == {80_000} and cpu_quotas(front, "node-2") == {100_000}
         # A limit above the node's CPU is allowed, as anywhere.
         limits = {"limits": {"cpu": "2"}, "requests": {"cpu": "100m", "memory": "10Mi"}}
         cluster.create(on("node-1", "greedy", FILLS.format("/file", 170), limits))
