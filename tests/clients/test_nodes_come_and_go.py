@@ -246,7 +246,7 @@ def test_what_cannot_be_done_is_said(own: Place) -> None:
     for arguments, why in refused:
         result = own.run("node", *arguments)
         assert result.status == 1 and why in result.err, result.err
-    assert "it is that of the new node" in own.run("node", "add", "--node-capacity", "node-3:cpu=1").err
+    assert "applies to the new one only" in own.run("node", "add", "--node-capacity", "node-3:cpu=1").err
     own.ok("node", "disconnect", "node-2")
     assert "lastcall node connect node-2" in own.run("node", "remove", "node-2").err
     own.ok("node", "connect", "node-2")

@@ -120,7 +120,7 @@ class ChildEnd:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """`backlog`: connections that the kernel had accepted and the program had not."""
+    """A listening socket. `backlog`: connections that the kernel had accepted and the program had not."""
 
     address: str
     port: int
@@ -129,7 +129,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class PodListener:
-    """`container` is "" where it is not known whose it is."""
+    """A listening socket of a Pod. `container` is "" if its container is not known."""
 
     address: str
     port: int
@@ -138,7 +138,7 @@ class PodListener:
 
 @dataclass(frozen=True, slots=True)
 class ListenerClosed:
-    """Between `not_before` and `at`, in the story's seconds."""
+    """A listening socket that was closed between `not_before` and `at`, in the story's seconds."""
 
     address: str
     port: int

@@ -11,7 +11,7 @@ _STEPS = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
 
 def parsed_path(text: str) -> Path:
-    """Parse what `shown_path` returns, and any field path of Kubernetes."""
+    """Parse `spec.containers[0].image`. A key with dots must be in brackets, as `shown_path` writes it."""
     steps: list[str | int] = []
     for inside, plain in _STEPS.findall(text):
         step = inside or plain

@@ -160,7 +160,7 @@ def _template(lines: Sequence[str], line: int) -> str:
 def read_documents(text: str) -> Iterator[Document]:
     """Yield the documents of a text, empty ones left out. Raises YAMLProblem."""
     if len(text) > MAX_CHARACTERS:
-        raise YAMLProblem(f"the text has {len(text)} characters, at most {MAX_CHARACTERS} are read", 1)
+        raise YAMLProblem(f"the text is longer than {MAX_CHARACTERS} characters: split it into several files", 1)
     if wrong := _SEPARATOR.search(text):
         line = text.count("\n", 0, wrong.start()) + 1
         raise YAMLProblem("not readable as YAML: only a comment may follow --- on its line", line)

@@ -131,7 +131,8 @@ class AsyncCluster(AsyncNamespace):
             raise UserError(f"node_capacity {error}") from None
         if declared.nodes:
             raise UserError(
-                f"node_capacity={node_capacity!r} is that of the new node: leave the name before the colon out"
+                f"node_capacity={node_capacity!r} names a node, and applies to the new one only. "
+                "Leave out the name and colon"
             )
         asked = AddNode(node=name, capacity=dict(declared.every), timeout=timeout)
         return str((await self._own.change_nodes(asked))["node"])

@@ -26,8 +26,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--lastcall-cluster",
         metavar="worker|shared|NAME",
-        help="Cluster that tests use: one for each worker of pytest-xdist (worker, the default), one for all workers "
-        "(shared), or the NAME of a running one (lastcall up --name NAME). $LASTCALL_CLUSTER is the default, if set.",
+        help="Cluster that tests use: one for each worker of pytest-xdist (worker), one for all workers (shared), or "
+        "the NAME of a running one (lastcall up NAME). Default: $LASTCALL_CLUSTER, else lastcall_cluster of the ini "
+        "file, else worker.",
     )
     group.addoption(
         "--lastcall-options", metavar="OPTIONS", help='Options of lastcall up for that cluster: "--nodes 2 --egress".'

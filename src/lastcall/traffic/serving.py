@@ -7,8 +7,10 @@ from typing import Any
 
 
 def serving_containers(pod_spec: Mapping[str, Any], port: int | str) -> tuple[int | None, set[str]]:
-    """Return a Service's target port: its number, None where only the Pod knows it, and the containers that declare
-    it."""
+    """Return the number of a Service's target port, and the names of the containers that declare it.
+
+    The number is None for a named port that no container declares.
+    """
     declared = [
         (each["name"], its["containerPort"])
         for each in [*(pod_spec.get("initContainers") or ()), *pod_spec["containers"]]

@@ -99,7 +99,7 @@ def source_link(rule: str, kubernetes_version: str) -> str:
 
 
 def other_steps(ending: Ending, picture: Picture, numbers: Mapping[str, int], most: int) -> list[dict[str, Any]]:
-    """Return the records that are not in the picture, from before the end and of it; of each the `most` latest."""
+    """Return the records that are not in the picture in two groups, before and during the end, `most` of each."""
     rest = [e for e in ending.entries if e.record.id not in numbers and e.record.kind != kinds.OUTPUT]
     before = [e for e in rest if not is_about_the_end(e, ending)]
     more = [e for e in rest if is_about_the_end(e, ending)]

@@ -107,14 +107,14 @@ for _function in (_before_fork, _after_fork_parent, _after_fork_child):
 
 
 def failure(call: str, detail: str = "", number: int | None = None) -> OSError:
-    """What to raise of a call that failed, by default with what the C library says of the last one."""
+    """Return the error of a call that failed, by default with the errno of the last call of the C library."""
     number = ctypes.get_errno() if number is None else number
     text = f"{call}: {os.strerror(number)}"
     return OSError(number, f"{text} ({detail})" if detail else text)
 
 
 def system_call(name: str, number: int, *arguments: object, detail: str = "") -> int:
-    """The system call of that number, for which the C library has no function. Raises OSError."""
+    """Make the system call of that number, for which the C library has no function. Raises OSError."""
     result: int = _syscall(ctypes.c_long(number), *arguments)
     if result < 0:
         raise failure(name, detail)
@@ -136,7 +136,7 @@ libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
 def madvise_huge_pages(address: int, length: int) -> None:
-    """What is touched first from now on gets huge pages where it can. Raises OSError."""
+    """Ask the kernel for huge pages where this range is touched for the first time. Raises OSError."""
     if libc.madvise(address, length, _MADV_HUGEPAGE) != 0:
         raise failure("madvise")
 
@@ -329,12 +329,12 @@ def set_parent_death_signal(number: int) -> None:
 
 
 def set_dumpable(on: bool) -> None:
-    """Whether others of the same user may trace this process and open its /proc files."""
+    """Allow or forbid others of the same user to trace this process and open its /proc files."""
     prctl(PR_SET_DUMPABLE, int(on))
 
 
 def set_process_name(name: str) -> None:
-    """The name in /proc/self/comm; the kernel keeps 15 bytes."""
+    """Set the name in /proc/self/comm; the kernel keeps 15 bytes."""
     if _prctl(PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), _long(0), _long(0), _long(0)) != 0:
         raise failure("prctl(PR_SET_NAME)")
 
@@ -485,7 +485,7 @@ def inotify_rm_watch(fd: int, number: int) -> None:
 
 
 def sethostname(name: str) -> None:
-    """The name of this process's UTS namespace."""
+    """Set the host name of this process's UTS namespace."""
     try:
         socket.sethostname(name)
     except OSError as error:

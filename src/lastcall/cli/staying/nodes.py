@@ -48,7 +48,9 @@ def checked_capacity(text: str) -> dict[str, str]:
     except ValueError as error:
         raise UserError(f"--node-capacity {error}") from None
     if declared.nodes:
-        raise UserError(f"--node-capacity {text!r}: it is that of the new node. Leave the name before the colon out")
+        raise UserError(
+            f"--node-capacity {text!r} names a node, and applies to the new one only. Leave out the name and colon"
+        )
     return dict(declared.every)
 
 

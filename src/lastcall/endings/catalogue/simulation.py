@@ -41,7 +41,8 @@ SIMULATION: Mapping[str, Cause] = {
             "autoscaler": "$what ($least to $most replicas) finds no metrics here: the $replicas replicas of now stay",
             "placement": "$what runs here without $fields: this cluster has one node of its own",
             "nodes": "the Pods run on $count nodes there",
-            "injected": "the Pods there have containers that are not in their template ($names): they do not run here",
+            "injected": "the Pods there have containers that are not in their template ($names): these "
+            "containers do not run here",
             "claim": "$what is empty here: no data was copied",
             "policy": "$what is not here: it lets all traffic through",
             "rights": "$what has no permissions here: no Role was copied",

@@ -194,7 +194,7 @@ def timeout(message: str, retry_after_seconds: int = 0) -> StatusError:
 
 
 def too_large_resource_version(asked: int, current: int) -> StatusError:
-    """(`storage.NewTooLargeResourceVersionError`)"""
+    """Return the error for a resourceVersion that is not there yet. (`storage.NewTooLargeResourceVersionError`)"""
     error = timeout(f"Too large resource version: {asked}, current: {current}", 1)
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     error.status["details"] = {"causes": causes, "retryAfterSeconds": 1}

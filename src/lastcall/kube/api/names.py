@@ -47,7 +47,7 @@ def between(low: int, high: int) -> str:
 
 
 def regex_text(message: str, pattern: str, *examples: str) -> str:
-    """(`validation.RegexError`)"""
+    """Return the text of a pattern that does not match. (`validation.RegexError`)"""
     if not examples:
         return f"{message} (regex used for validation is '{pattern}')"
     shown = ",  or ".join(f"'{example}'" for example in examples)
@@ -79,7 +79,7 @@ def is_dns1123_subdomain(value: str) -> list[str]:
 
 
 def is_search_domain(value: str) -> list[str]:
-    """(`validation.IsDNS1123SubdomainWithUnderscore`, RelaxedDNSSearchValidation)"""
+    """Check a search domain. (`IsDNS1123SubdomainWithUnderscore`, gate RelaxedDNSSearchValidation)"""
     problems = [max_length(DNS1123_SUBDOMAIN_MAX)] if len(value) > DNS1123_SUBDOMAIN_MAX else []
     if not re.fullmatch(_UNDERSCORED, value):
         text = (
@@ -182,7 +182,7 @@ def is_port_name(value: str) -> list[str]:
 
 
 def is_wildcard(value: str) -> list[str]:
-    """(`IsWildcardDNS1123Subdomain`)"""
+    """Check a wildcard host such as `*.example.com`. (`IsWildcardDNS1123Subdomain`)"""
     pattern = rf"\*\.{_SUBDOMAIN}"
     problems = [max_length(DNS1123_SUBDOMAIN_MAX)] if len(value) > DNS1123_SUBDOMAIN_MAX else []
     if not re.fullmatch(pattern, value):

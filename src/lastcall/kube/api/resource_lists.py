@@ -42,7 +42,7 @@ def add(left: Resources, right: Resources) -> Resources:
 
 
 def subtract_not_below_zero(left: Resources, right: Resources) -> Resources:
-    """(`SubtractWithNonNegativeResult`)"""
+    """Return the differences, 0 instead of negative ones. (`SubtractWithNonNegativeResult`)"""
     result = {}
     for name in (*left, *(name for name in right if name not in left)):
         amount = left.get(name, ZERO) - right.get(name, ZERO)
@@ -89,7 +89,7 @@ def _of_containers(spec: Object, kind: str) -> Resources:
 
 
 def has_pod_level(spec: Object) -> bool:
-    """(`IsPodLevelResourcesSet`)"""
+    """Return True if the Pod itself has resources. (`IsPodLevelResourcesSet`)"""
     resources = spec.get("resources") or {}
     return any(is_pod_level(name) for kind in ("requests", "limits") for name in resources.get(kind) or ())
 
@@ -116,5 +116,5 @@ def pod_limits(spec: Object, *, overhead: bool = True) -> Resources:
 
 
 def names(resources: Iterable[str]) -> str:
-    """(`prettyPrintResourceNames`)"""
+    """Return the names as errors list them. (`prettyPrintResourceNames`)"""
     return ",".join(sorted(resources))

@@ -61,7 +61,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """All requirements must hold; none at all selects everything. `nothing` selects no object."""
+    """A selector whose requirements must all hold. Without any it selects everything; with `nothing`, no object."""
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False
@@ -392,7 +392,7 @@ class FieldSelector:
         return iter(self.terms)
 
     def exact(self, label: str) -> str | None:
-        """The value that this label must have, None when nothing says so. (`RequiresExactMatch`)"""
+        """Return the value that this label must have, None if the selector leaves it open. (`RequiresExactMatch`)"""
         return next((term.value for term in self.terms if term.label == label and term.operator == "="), None)
 
 
@@ -439,7 +439,7 @@ _WITHOUT_NAMESPACE = frozenset(
 
 
 def parse_field_selector(resource: Resource, text: str) -> FieldSelector:
-    """`spec.nodeName=x,status.phase!=Running`. Raises the 400 StatusError in Kubernetes's words."""
+    """Parse `spec.nodeName=x,status.phase!=Running`. Raises the 400 StatusError in Kubernetes's words."""
     special = FIELDS.get((resource.group, resource.plural), {})
     if isinstance(resource, CustomResource):
         special = {path[1:]: _path(*path[1:].split(".")) for path in resource.selectable}
@@ -460,12 +460,12 @@ def parse_field_selector(resource: Resource, text: str) -> FieldSelector:
 
 
 def escaped_field_value(value: str) -> str:
-    """A value as it is written in a field selector. (`EscapeValue`)"""
+    """Return a value as it is written in a field selector. (`EscapeValue`)"""
     return value.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")
 
 
 def field_terms(text: str) -> tuple[FieldTerm, ...]:
-    """What a field selector asks for, whether its labels are known or not. Raises the 400 StatusError."""
+    """Return the terms of a field selector, whether its labels are known or not. Raises the 400 StatusError."""
     terms: list[FieldTerm] = []
     for part in _split_unescaped(text):
         if not part:

@@ -27,15 +27,15 @@ class Program:
 
     @property
     def result(self) -> Type:
-        """The type of what the expression evaluates to."""
+        """Return the type of what the expression evaluates to."""
         return self.checked.types[self.checked.tree.root.id]
 
     def estimate(self, sizes: Sizes) -> Bounds:
-        """The least and the most that it costs, by the sizes of what it may name."""
+        """Return the least and the most that it costs, by the sizes of what it may name."""
         return estimate(self.checked, self.estimates, sizes)
 
     def run(self, variables: Mapping[str, object], *, limit: int) -> Outcome:
-        """The value and what it cost. Raises EvaluationError, and CostExceeded above `limit`."""
+        """Return the value and what it cost. Raises EvaluationError, and CostExceeded above `limit`."""
         return self.plan.run(variables, limit=limit)
 
 
@@ -76,11 +76,11 @@ class Environment:
         self._declarations = Declarations(variables, known.bindings.functions, known.types, provider)
 
     def check(self, text: str) -> Checked:
-        """The tree of an expression with its types. Raises CompileError."""
+        """Return the tree of an expression with its types. Raises CompileError."""
         return check(parse(text), self._declarations)
 
     def compile(self, text: str) -> Program:
-        """Raises CompileError, and ProgramError for what can never be evaluated: an invalid pattern."""
+        """Compile an expression. Raises CompileError, and ProgramError for one that cannot run: an invalid pattern."""
         checked = self.check(text)
         try:
             return Program(checked, plan(checked, self._bindings), self._estimates)

@@ -133,7 +133,7 @@ def _wait_for_front(plan: Plan, go_read: int) -> None:
 
 
 def explained(message: str) -> ClusterStartError:
-    """With what the machine lacks, where that is known."""
+    """Return the error, with what the machine lacks if that is known."""
     # late: 8 ms of the start of `run`
     from lastcall.world import needs
 

@@ -74,7 +74,7 @@ class Zone:
     _endpoint_ips: dict[str, dict[Key, None]] = field(default_factory=dict)
 
     def put_service(self, key: Key, service: Service | None) -> None:
-        """None: it is gone."""
+        """Store a Service, or remove it (None)."""
         old = self._services.pop(key, None)
         if old is not None:
             self._cluster_ips.pop(old["spec"].get("clusterIP") or "", None)
@@ -84,7 +84,7 @@ class Zone:
                 self._cluster_ips[service["spec"]["clusterIP"]] = key
 
     def put_slice(self, key: Key, slice_: EndpointSlice | None) -> None:
-        """None: it is gone."""
+        """Store an EndpointSlice, or remove it (None)."""
         old = self._slices.pop(key, None)
         if old is not None:
             self._of_service.get(_service_of(old), {}).pop(key, None)
@@ -97,11 +97,11 @@ class Zone:
                 self._endpoint_ips.setdefault(address, {})[_service_of(slice_)] = None
 
     def is_ours(self, name: str) -> bool:
-        """Whether a name (without the last dot, in small letters) is answered here and nowhere else."""
+        """Return True if this zone alone answers a name (in lower case, without the last dot)."""
         return name == self.domain or name.endswith(f".{self.domain}")
 
     def look_up(self, name: str, kind: str) -> Answer:
-        """`name` in small letters without the last dot; `kind` as in a zone file, ANY for all."""
+        """Answer a query for a name (in lower case, without the last dot). `kind` is a record type, or ANY."""
         if not self.is_ours(name):
             return NOT_FOUND
         labels = name.removesuffix(self.domain).rstrip(".").split(".") if name != self.domain else []
@@ -121,7 +121,7 @@ class Zone:
         return NOT_FOUND
 
     def look_up_address(self, address: str) -> list[str]:
-        """The names (PTR) of a Service's or an endpoint's address, with the last dot."""
+        """Return the names (PTR) of a Service's or an endpoint's address, with the last dot."""
         key = self._cluster_ips.get(address)
         if key is not None:
             return [self._name_of(key)]

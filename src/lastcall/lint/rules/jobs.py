@@ -65,7 +65,7 @@ def _overlap(workload: Workload) -> Iterator[Finding]:
     has = workload.subject.has(said)
     text = (
         f"{workload} starts at {spec['schedule']!r} even if the previous run has not ended (concurrencyPolicy: Allow"
-        f"{'' if has else ', the default'}), and nothing bounds a run."
+        f"{'' if has else ', the default'}), and no activeDeadlineSeconds limits a run."
     )
     patch = [Op("replace" if has else "add", said, "Forbid")]
     yield found("cronJobOverlaps", workload.subject, ("spec", "schedule"), text, patch=patch)

@@ -31,7 +31,7 @@ from lastcall.lint.subject import Finding, Op, Subject, found
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 _SOME_TIME = datetime(2000, 1, 1, tzinfo=UTC)
-"""Quotas ask for the time because of Pods that are being deleted; there are none."""
+"""Any time will do: a quota needs it only for Pods that are being deleted, and manifests have none."""
 
 
 def findings(app: Application) -> Iterator[Finding]:

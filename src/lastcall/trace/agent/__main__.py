@@ -29,8 +29,8 @@ def main() -> None:
     """Run until a request ends it, or no more requests come."""
     parser = argparse.ArgumentParser(prog="lastcall.trace.agent", description="Report what this node sees of Pods.")
     parser.add_argument("--node", default=os.environ.get("NODE_NAME", os.uname().nodename), help="this node's name")
-    parser.add_argument("--cgroup", default="/host/cgroup", help="where the node's /sys/fs/cgroup is")
-    parser.add_argument("--idle", type=float, default=60.0, help="seconds without a word after which it ends")
+    parser.add_argument("--cgroup", default="/host/cgroup", help="where the node's /sys/fs/cgroup is mounted")
+    parser.add_argument("--idle", type=float, default=60.0, help="seconds without a request after which the agent ends")
     parser.add_argument("--rules", action="store_true", help="read the node's rules for Services (CAP_NET_ADMIN)")
     options = parser.parse_args()
     groups = Groups(options.cgroup)

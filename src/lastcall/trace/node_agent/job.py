@@ -27,27 +27,29 @@ _NOBODY = 65534
 
 
 def job_name(client: str, node: str) -> str:
-    """One for each client and node: node names may be longer than a label."""
+    """Return the name of a client's Job on a node, with a hash: node names may be longer than a label."""
     return f"{AGENT_NAME}-{client}-{hashlib.sha256(node.encode()).hexdigest()[:10]}"
 
 
 def selector(client: str = "") -> str:
-    """Finds the Jobs and Pods of one client, or of all of them."""
+    """Return the label selector for the Jobs and Pods of one client, or of all clients."""
     own = f",{CLIENT_LABEL}={client}" if client else ""
     return f"{NAME_LABEL}={AGENT_NAME}{own}"
 
 
 def is_agents_own(pod: Object) -> bool:
-    """Whether a Pod is an agent's."""
+    """Return True if a Pod is an agent's."""
     return (pod["metadata"].get("labels") or {}).get(NAME_LABEL) == AGENT_NAME
 
 
 def agent_job(client: str, node: str, namespace: str, image: str, *, traces: bool, rules: bool = False) -> Object:
-    """`client` is an id of who starts it. With `traces` it has CAP_SYS_PTRACE and runs as root: it then also knows of
-    programs that take their signals by sigwait or signalfd, and their executables. With `rules` it is in the node's
-    network, as root with CAP_NET_ADMIN, and also knows when the node's rules for Services changed.
+    """Return the Job that runs an agent on a node. `client` is the id of whoever starts it.
 
-    Without either, it is an ordinary user without any capability, who sees the node's processes (hostPID) and its
+    With `traces` the agent has CAP_SYS_PTRACE and runs as root: it then also knows of programs that take their signals
+    by sigwait or signalfd, and their executables. With `rules` it is in the node's network, as root with CAP_NET_ADMIN,
+    and also knows when the node's rules for Services changed.
+
+    Without either, it runs as an ordinary user without any capability. It sees the node's processes (hostPID) and its
     control groups (read-only), and nothing else: no token, no network of the node, no writable file.
     """
     labels = {NAME_LABEL: AGENT_NAME, "app.kubernetes.io/managed-by": "lastcall", CLIENT_LABEL: client}
@@ -101,7 +103,7 @@ def agent_job(client: str, node: str, namespace: str, image: str, *, traces: boo
 
 
 def how_it_ended(pod: Object) -> str:
-    """For an agent's Pod that has ended; "" for one that has not."""
+    """Return how an agent's Pod ended, "" if it has not."""
     status = pod.get("status") or {}
     if status.get("phase") not in ("Succeeded", "Failed"):
         return ""
@@ -113,7 +115,7 @@ def how_it_ended(pod: Object) -> str:
 
 
 def why_not_running(pod: Object) -> str:
-    """What keeps the agent's Pod from running, for a person; "" when it runs, or when it may still begin to."""
+    """Return what keeps the agent's Pod from running, for a person; "" if it runs or may still start."""
     status = pod.get("status") or {}
     for each in status.get("containerStatuses") or ():
         waiting = (each.get("state") or {}).get("waiting") or {}
@@ -129,13 +131,13 @@ def why_not_running(pod: Object) -> str:
 
 
 def is_running(pod: Object) -> bool:
-    """Whether its container runs, so that one can attach to it."""
+    """Return True if its container runs, so that a client can attach to it."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     return any((each.get("state") or {}).get("running") is not None for each in statuses)
 
 
 def rights_fix(namespace: str) -> str:
-    """The rights that a client needs for its agents, as commands."""
+    """Return the command that grants a client the permissions for its agents."""
     role = f"kubectl create role {AGENT_NAME} -n {namespace}"
     return (
         f"fix: {role} --verb=get,list,create,delete --resource=jobs.batch,pods,pods/attach,events, and a rolebinding; "

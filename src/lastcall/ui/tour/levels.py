@@ -117,9 +117,9 @@ def _objects(manifest: str) -> list[Object]:
     try:
         found: list[Any] = [each.value for each in read_documents(manifest)]
     except YAMLProblem as error:
-        raise BadManifest(f"the manifest is {error} (line {error.line})") from None
+        raise BadManifest(f"line {error.line} of the manifest: {error}") from None
     if len(found) > MOST_OBJECTS:
-        raise BadManifest(f"the manifest has {len(found)} objects: write {MOST_OBJECTS} at most")
+        raise BadManifest(f"the manifest has {len(found)} objects, and a level accepts {MOST_OBJECTS}: remove some")
     for each in found:
         if not isinstance(each, dict) or each.get("kind") not in KINDS:
             kind = each.get("kind") if isinstance(each, dict) else type(each).__name__

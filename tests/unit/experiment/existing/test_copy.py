@@ -182,7 +182,10 @@ def test_containers_that_something_there_puts_into_pods_and_nodes_are_told() -> 
 
     texts = [each.text for each in there(with_pods).notes]
     assert "the Pods run on 2 nodes there" in texts
-    assert "the Pods there have containers that are not in their template (proxy): they do not run here" in texts
+    assert (
+        "the Pods there have containers that are not in their template (proxy): these containers do not run here"
+        in texts
+    )
 
 
 def test_a_copy_for_the_same_cluster_keeps_where_its_pods_run_and_is_not_scaled() -> None:

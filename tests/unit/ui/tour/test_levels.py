@@ -46,6 +46,7 @@ def test_there_are_at_most_twelve_and_each_has_its_texts_in_both_languages() -> 
         ("", "no Pod"),
         ("a: [", "not readable as YAML"),
         ("- 1", "not list"),
+        ("? [a]\n: 1", "line 1 of the manifest: a key must be a string"),
         ("{kind: ClusterRole, metadata: {name: a}}", "not ClusterRole"),
         ("{kind: Pod, metadata: {}}", "no name"),
         ("{kind: Pod, metadata: []}", "not a mapping"),

@@ -111,7 +111,7 @@ def is_date(text: str) -> bool:
 
 
 def is_date_time(text: str) -> bool:
-    """(`strfmt.IsDateTime`) Not what `metav1.Time` reads: any sign may stand before the decimals."""
+    """Return True for a date-time (`strfmt.IsDateTime`). Unlike `metav1.Time` it takes any sign before the decimals."""
     day, separator, rest = text.lower().partition("t")
     found = _CLOCK.fullmatch(rest.partition("t")[0])
     if not separator or not is_date(day) or found is None:

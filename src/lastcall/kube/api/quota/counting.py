@@ -45,7 +45,7 @@ def is_native(name: str) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    """(`IsExtendedResourceName`)"""
+    """Return True if a name is that of an extended resource. (`IsExtendedResourceName`)"""
     return not (is_native(name) or name.startswith("requests.") or is_qualified_name(f"requests.{name}"))
 
 
@@ -100,7 +100,7 @@ def usage(resource: Resource, obj: Object, now: datetime) -> Resources:
 
 
 def pod_usage(pod: Object, now: datetime) -> Resources:
-    """(`PodUsageFunc`)"""
+    """Return what a Pod uses of a quota. (`PodUsageFunc`)"""
     found: Resources = {"count/pods": ONE}
     if pod_counts(pod, now):
         found |= _compute_usage(pod_requests(pod["spec"]), pod_limits(pod["spec"]))

@@ -103,7 +103,7 @@ def created_at(obj: Object, now: datetime) -> list[Any]:
 
 
 def resource_claim(obj: Object, now: datetime) -> list[Any]:
-    """(`resourceClaimState`)"""
+    """Return the row of a ResourceClaim. (`resourceClaimState`)"""
     status = _status(obj)
     states = ["deleted"] if obj["metadata"].get("deletionTimestamp") else []
     if status.get("allocation") is None:

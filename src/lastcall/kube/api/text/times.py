@@ -199,7 +199,7 @@ def _error(text: str, why: str) -> TimeError:
 
 
 def quoted(text: str) -> str:
-    """(`time.quote`: bytes that are not plain ASCII in hexadecimal)"""
+    """Return a text in quotes, with bytes that are not plain ASCII in hexadecimal. (`time.quote`)"""
     text = text.replace("\\", "\\\\").replace('"', '\\"')
     shown = (chr(byte) if 0x20 <= byte < 0x80 else f"\\x{byte:02x}" for byte in text.encode("utf-8", "surrogatepass"))
     return f'"{"".join(shown)}"'

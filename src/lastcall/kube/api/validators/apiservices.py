@@ -16,7 +16,7 @@ STATUSES = ("True", "False", "Unknown")
 
 
 def validate_api_service(obj: Object) -> list[FieldError]:
-    """(`ValidateAPIService`)"""
+    """Check an APIService. (`ValidateAPIService`)"""
     spec = obj.get("spec") or {}
     group, version = spec.get("group") or "", spec.get("version") or ""
     errors: list[FieldError] = []
@@ -66,7 +66,7 @@ def _remote(spec: Object, service: Object) -> list[FieldError]:
 
 
 def validate_api_service_status(new: Object, old: Object) -> list[FieldError]:
-    """(`ValidateAPIServiceStatus`)"""
+    """Check an update of an APIService's status. (`ValidateAPIServiceStatus`)"""
     return [
         not_supported(f"status.conditions[{index}].status", condition.get("status") or "", STATUSES)
         for index, condition in enumerate((new.get("status") or {}).get("conditions") or ())

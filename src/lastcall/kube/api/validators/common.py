@@ -74,7 +74,7 @@ LONGEST_DRIVER_NAME = 63
 
 
 def driver_name(name: str, path: str) -> list[FieldError]:
-    """(`ValidateCSIDriverName`)"""
+    """Check the name of a CSI driver. (`ValidateCSIDriverName`)"""
     if not name:
         return [required(path)]
     errors: list[FieldError] = []

@@ -41,7 +41,7 @@ class Expressions(Protocol):
 
 
 def expression_error(at: str, text: str, problem: str) -> FieldError:
-    """(`convertCELErrorToValidationError`)"""
+    """Return the error of a field with a CEL expression. (`convertCELErrorToValidationError`)"""
     if problem.startswith(INSTANTIATION):
         return FieldError(INTERNAL, at, OMITTED, problem)
     return invalid(at, text, problem)

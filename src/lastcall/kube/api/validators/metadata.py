@@ -124,7 +124,7 @@ def validate_finalizers(finalizers: list[str], *, core: bool) -> list[FieldError
 
 
 def own_finalizers(finalizers: list[str]) -> list[FieldError]:
-    """(`validateKubeFinalizerName`)"""
+    """Check finalizers without a domain: only Kubernetes's own have none. (`validateKubeFinalizerName`)"""
     why = "name is neither a standard finalizer name nor is it fully qualified"
     return [
         invalid(f"metadata.finalizers[{index}]", finalizer, why)

@@ -33,7 +33,7 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def validate_node(node: Object) -> list[FieldError]:
-    """(`ValidateNode`)"""
+    """Check a Node. (`ValidateNode`)"""
     cidrs, path = _pod_cidrs(node), "spec.podCIDRs"
     errors = _taints(node) + _resources(node) + _declared_features(node)
     for index, cidr in enumerate(cidrs):
@@ -164,7 +164,7 @@ def finalize_namespace(new: Object, old: Object) -> list[FieldError]:
 
 
 def update_namespace_status(new: Object, old: Object) -> list[FieldError]:
-    """(`ValidateNamespaceStatusUpdate`)"""
+    """Check an update of a Namespace's status. (`ValidateNamespaceStatusUpdate`)"""
     phase = (new.get("status") or {}).get("phase") or ""
     ends = new["metadata"].get("deletionTimestamp") is not None
     if phase == ("Terminating" if ends else "Active"):
@@ -174,7 +174,7 @@ def update_namespace_status(new: Object, old: Object) -> list[FieldError]:
 
 
 def validate_endpoints(endpoints: Object) -> list[FieldError]:
-    """(`validateEndpointSubsets`)"""
+    """Check the subsets of Endpoints. (`validateEndpointSubsets`)"""
     errors: list[FieldError] = []
     for index, subset in enumerate(endpoints.get("subsets") or ()):
         path = f"subsets[{index}]"

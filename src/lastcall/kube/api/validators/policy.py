@@ -34,7 +34,7 @@ def validate_pod_disruption_budget(obj: Object) -> list[FieldError]:
 
 
 def update_budget_status(new: Object, old: Object) -> list[FieldError]:
-    """(`ValidatePodDisruptionBudgetStatusUpdate`)"""
+    """Check an update of a PodDisruptionBudget's status. (`ValidatePodDisruptionBudgetStatusUpdate`)"""
     status = new.get("status") or {}
     errors = conditions(status.get("conditions") or (), "status.conditions")
     for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):

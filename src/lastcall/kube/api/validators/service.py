@@ -189,7 +189,7 @@ def _load_balancer(spec: Object, kind: str) -> list[FieldError]:
 
 
 def load_balancer_class(spec: Object) -> list[FieldError]:
-    """(`validateLoadBalancerClassField`)"""
+    """Check loadBalancerClass. (`validateLoadBalancerClassField`)"""
     name, path = spec.get("loadBalancerClass"), "spec.loadBalancerClass"
     if name is None:
         return []

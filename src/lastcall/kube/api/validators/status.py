@@ -60,7 +60,7 @@ daemon_set_status = _counts(
 
 
 def autoscaler_status(new: Object, old: Object) -> list[FieldError]:
-    """(`ValidateHorizontalPodAutoscalerStatusUpdate`)"""
+    """Check an update of a HorizontalPodAutoscaler's status. (`ValidateHorizontalPodAutoscalerStatusUpdate`)"""
     status = new.get("status") or {}
     return [
         error
@@ -70,7 +70,7 @@ def autoscaler_status(new: Object, old: Object) -> list[FieldError]:
 
 
 def service_status(new: Object, old: Object) -> list[FieldError]:
-    """(`ValidateServiceStatusUpdate`)"""
+    """Check an update of a Service's status. (`ValidateServiceStatusUpdate`)"""
     ingresses, path = _ingresses(new), "status.loadBalancer.ingress"
     if (new.get("spec") or {}).get("type") != "LoadBalancer":
         return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")] if ingresses else []
@@ -89,7 +89,7 @@ def service_status(new: Object, old: Object) -> list[FieldError]:
 
 
 def ingress_status(new: Object, old: Object) -> list[FieldError]:
-    """(`ValidateIngressStatusUpdate`)"""
+    """Check an update of an Ingress's status. (`ValidateIngressStatusUpdate`)"""
     errors: list[FieldError] = []
     for index, ingress in enumerate(_ingresses(new)):
         address, at = ingress.get("ip") or "", f"status.loadBalancer.ingress[{index}]"

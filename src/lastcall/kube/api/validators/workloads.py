@@ -34,7 +34,7 @@ def int_or_percent(value: Any, path: str) -> list[FieldError]:
 
 
 def at_most_hundred_percent(value: Any, path: str) -> list[FieldError]:
-    """(`IsNotMoreThan100Percent`)"""
+    """Check that a percentage is not above 100. (`IsNotMoreThan100Percent`)"""
     if isinstance(value, str) and percent_of(value) > 100:
         return [invalid(path, value, "must not be greater than 100%")]
     return []
@@ -223,7 +223,7 @@ def new_stateful_set(obj: Object) -> list[FieldError]:
 
 
 def validate_stateful_set(obj: Object) -> list[FieldError]:
-    """(`ValidateStatefulSetSpec`)"""
+    """Check the spec of a StatefulSet. (`ValidateStatefulSetSpec`)"""
     spec = obj.get("spec") or {}
     errors = _before_template(spec) + _selector(spec, "statefulset")
     return errors + _template_of_selected(_with_claims(spec), "StatefulSet", "")

@@ -71,7 +71,7 @@ def pod_problems(limit_range: Object, pod: Object) -> Iterator[str]:
 
 
 def claim_problems(limit_range: Object, claim: Object) -> Iterator[str]:
-    """(`PersistentVolumeClaimValidateLimitFunc`)"""
+    """Yield what in a claim breaks the limits. (`PersistentVolumeClaimValidateLimitFunc`)"""
     requests = parse((claim["spec"].get("resources") or {}).get("requests"))
     for item in _items(limit_range, "PersistentVolumeClaim"):
         for kind, constraint in (("min", at_least), ("max", at_most_requested)):
@@ -97,7 +97,7 @@ def _against(constraint: Constraint, item: Object, kind: str, requests: Resource
 
 
 def at_least(type_: str, name: str, enforced: Quantity, requests: Resources, limits: Resources) -> str:
-    """(`minConstraint`)"""
+    """Return why a minimum is not reached, or "". (`minConstraint`)"""
     beginning = f"minimum {name} usage per {type_} is {enforced}"
     if name not in requests:
         return f"{beginning}.  No request is specified"
@@ -108,7 +108,7 @@ def at_least(type_: str, name: str, enforced: Quantity, requests: Resources, lim
 
 
 def at_most(type_: str, name: str, enforced: Quantity, requests: Resources, limits: Resources) -> str:
-    """(`maxConstraint`)"""
+    """Return why a maximum is exceeded, or "". (`maxConstraint`)"""
     beginning = f"maximum {name} usage per {type_} is {enforced}"
     if name not in limits:
         return f"{beginning}.  No limit is specified"
@@ -119,7 +119,7 @@ def at_most(type_: str, name: str, enforced: Quantity, requests: Resources, limi
 
 
 def at_most_requested(type_: str, name: str, enforced: Quantity, requests: Resources, limits: Resources) -> str:
-    """(`maxRequestConstraint`)"""
+    """Return why the request exceeds a maximum, or "". (`maxRequestConstraint`)"""
     beginning = f"maximum {name} usage per {type_} is {enforced}"
     if name not in requests:
         return f"{beginning}.  No request is specified"
@@ -127,7 +127,7 @@ def at_most_requested(type_: str, name: str, enforced: Quantity, requests: Resou
 
 
 def at_most_times(type_: str, name: str, enforced: Quantity, requests: Resources, limits: Resources) -> str:
-    """(`limitRequestRatioConstraint`)"""
+    """Return why the limit is too many times the request, or "". (`limitRequestRatioConstraint`)"""
     beginning = f"{name} max limit to request ratio per {type_} is {enforced}"
     for word, given in (("request", requests), ("limit", limits)):
         if name not in given or not given[name].value:

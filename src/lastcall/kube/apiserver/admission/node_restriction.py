@@ -57,8 +57,11 @@ AUDIENCE_VERB = "request-serviceaccounts-token-audience"
 
 
 class NodeRestriction:
-    """`reader` finds what is stored; `allowed` says whether roles give a right. All methods raise StatusError, and pass
-    for users that are not nodes."""
+    """The admission plugin that lets a node change only its own objects.
+
+    `reader` reads stored objects. `allowed` decides whether roles grant a permission. All methods raise StatusError to
+    refuse a request, and accept all requests of users that are not nodes.
+    """
 
     def __init__(self, reader: Reader, allowed: Allowed) -> None:
         self._get = reader.get
@@ -67,7 +70,7 @@ class NodeRestriction:
     async def create(
         self, user: UserInfo, resource: Resource, obj: Object, namespace: str, *, name: str = "", subresource: str = ""
     ) -> None:
-        """`name` is that in the URL of a subresource."""
+        """Check a creation. `name` is the one in the URL of a subresource."""
         node = self._node(user, resource, name or _shown(obj))
         if node is None:
             return
@@ -89,7 +92,7 @@ class NodeRestriction:
             raise forbidden(resource, name or _shown(obj), why)
 
     def update(self, user: UserInfo, resource: Resource, new: Object, old: Object, subresource: str) -> None:
-        """`new` is as the client wants it: nothing that a subresource does not hear is put back yet."""
+        """Check an update. `new` is as the client sent it: fields that the subresource ignores are not restored yet."""
         name = old["metadata"]["name"]
         node = self._node(user, resource, name)
         if node is None:

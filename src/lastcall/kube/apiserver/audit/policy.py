@@ -31,7 +31,7 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class GroupResources:
-    """Resources of one group. No `resources` are all of them, no `names` every object."""
+    """Resources of one group. Empty `resources` are all of them, empty `names` all objects."""
 
     group: str = ""
     resources: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class GroupResources:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What of a request is written down."""
+    """What the audit log keeps of a request."""
 
     level: int
     omit_stages: frozenset[str] = frozenset()
@@ -49,7 +49,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. What is empty matches everything."""
+    """A rule of an audit policy. An empty field matches everything."""
 
     decision: Decision
     users: tuple[str, ...] = ()
@@ -62,7 +62,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`default` is for requests that no rule matches. `warnings` name fields that kube-apiserver would ignore."""
+    """An audit policy. `default` is for requests that no rule matches.
+
+    `warnings` name fields that kube-apiserver would ignore.
+    """
 
     rules: tuple[Rule, ...]
     default: Decision = Decision(NONE)

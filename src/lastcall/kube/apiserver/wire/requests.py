@@ -131,13 +131,13 @@ async def body_of(request: web.BaseRequest, limit: int = MAX_BODY_BYTES) -> byte
 
 
 class Bodies:
-    """Reads bodies; a long one in `turns`, between which others are served. All raise StatusError."""
+    """Read request bodies, long ones in `turns`, between which other requests are served. All raise StatusError."""
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
 
     async def object(self, request: web.BaseRequest, kind: Resource, context: RequestContext) -> Object:
-        """An object of `kind`."""
+        """Return the body as an object of `kind`."""
         body = await body_of(request, MAX_REVIEW_BYTES if kind in _REVIEWS else MAX_BODY_BYTES)
         obj = await decode_object(body, _body_type(request), kind, context, self._turns)
         if (audited := current()) is not None:
@@ -145,14 +145,14 @@ class Bodies:
         return obj
 
     async def patch(self, request: web.BaseRequest, content_type: str, context: RequestContext) -> Any:
-        """A patch: a list of operations, or an object."""
+        """Return the body as a patch: a list of operations, or an object."""
         patch = await decode_patch(await body_of(request), content_type, self._turns, context)
         if (audited := current()) is not None:
             audited.request_patch(patch)
         return patch
 
     async def delete_options(self, request: web.BaseRequest) -> Any:
-        """What the body and the query say about a deletion."""
+        """Return the options of a deletion, from the body and the query."""
         body = await body_of(request, MAX_REVIEW_BYTES)
         decoded = await decode_optional(body, _body_type(request), None, self._turns) if body else None
         if isinstance(decoded, dict) and (audited := current()) is not None:

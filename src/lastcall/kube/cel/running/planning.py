@@ -75,7 +75,7 @@ def bindings_of(libraries: Iterable[Library]) -> Bindings:
 
 
 def plan(checked: Checked, known: Bindings) -> Plan:
-    """Raises EvaluationError for what can never be evaluated: a literal that does not convert, a bad pattern."""
+    """Return the plan of an expression. Raises EvaluationError for one that cannot run, such as a bad pattern."""
     planner = Planner(checked, known)
     try:
         step = planner.step(checked.tree.root)

@@ -119,7 +119,7 @@ def job_name(cron_job: CronJob, due: float) -> str:
 
 
 def new_job(cron_job: CronJob, due: float) -> Job:
-    """(`getJobFromTemplate2`)"""
+    """Return the Job for a time of the schedule. (`getJobFromTemplate2`)"""
     template = cron_job["spec"].get("jobTemplate") or {}
     meta = template.get("metadata") or {}
     zone = cron_job["spec"].get("timeZone")

@@ -99,7 +99,7 @@ def new_pod(owner: DaemonSet, node: str, revision: str) -> Pod:
 
 
 def add_tolerations(spec: PodSpec) -> None:
-    """(`AddOrUpdateDaemonPodTolerations`)"""
+    """Add the tolerations that each Pod of a DaemonSet has. (`AddOrUpdateDaemonPodTolerations`)"""
     tolerations = list(spec.get("tolerations") or ())
     wanted = [*_TOLERATED, _NETWORK_UNAVAILABLE] if spec.get("hostNetwork") else list(_TOLERATED)
     for key, effect in wanted:
@@ -147,7 +147,7 @@ def _surges(owner: DaemonSet) -> bool:
 
 
 def is_updated(owner: DaemonSet, pod: Pod, revision: str) -> bool:
-    """(`IsPodUpdated`)"""
+    """Return True if a Pod has the current template. (`IsPodUpdated`)"""
     labels = labels_of(pod)
     generation = (owner["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)
     if generation and labels.get(TEMPLATE_GENERATION_LABEL) == generation:
@@ -273,7 +273,7 @@ def status_of(
     *,
     observe: bool,
 ) -> DaemonSetStatus:
-    """(`updateDaemonSetStatus`) `observe`: the generation has been acted on."""
+    """Return the status (`updateDaemonSetStatus`). With `observe`, its observedGeneration is the current one."""
     counts = dict.fromkeys(("desired", "current", "misscheduled", "ready", "updated", "available"), 0)
     for node in nodes:
         start, _ = should_run(owner, node)

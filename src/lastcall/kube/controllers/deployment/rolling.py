@@ -52,7 +52,7 @@ def _rolling(deployment: Deployment) -> RollingUpdateDeployment | None:
 
 
 def max_surge(deployment: Deployment) -> int:
-    """(`MaxSurge`)"""
+    """Return how many Pods an update may add. (`MaxSurge`)"""
     rolling = _rolling(deployment)
     if rolling is None:
         return 0
@@ -60,7 +60,7 @@ def max_surge(deployment: Deployment) -> int:
 
 
 def max_unavailable(deployment: Deployment) -> int:
-    """(`MaxUnavailable`)"""
+    """Return how many Pods may be unavailable during an update. (`MaxUnavailable`)"""
     rolling, replicas = _rolling(deployment), replicas_of(deployment)
     if rolling is None or replicas == 0:
         return 0

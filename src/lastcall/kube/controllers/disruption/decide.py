@@ -52,7 +52,7 @@ class Disrupted:
 
 
 def disrupted_pods(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime) -> Disrupted:
-    """(`buildDisruptedPodMap`) `now` is aware UTC time."""
+    """Return the evicted Pods whose deletion is awaited or late (`buildDisruptedPodMap`). `now` is aware UTC time."""
     known = (budget.get("status") or {}).get("disruptedPods") or {}
     waiting: dict[str, str] = {}
     late: list[Pod] = []

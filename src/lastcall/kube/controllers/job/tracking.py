@@ -104,7 +104,7 @@ def settle(status: JobStatus, still_tracked: Set[str], tracking: Tracking, stamp
 
 
 def events_at_the_end(job: Job, status: JobStatus, target: Target) -> list[JobEvent]:
-    """(`recordJobFinished`)"""
+    """Return the events of a Job that has ended. (`recordJobFinished`)"""
     if target.type == FAILURE:
         return [("Warning", target.reason, target.message)]
     events: list[JobEvent] = []

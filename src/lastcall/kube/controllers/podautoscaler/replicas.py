@@ -62,7 +62,7 @@ class Wanted(NamedTuple):
 
 
 def groups_of(pods: Sequence[Object], measured: Mapping[str, Measured], resource: str, now: datetime) -> Groups:
-    """(`groupPods`)"""
+    """Sort the Pods into ready, unready, missing (without metrics) and ignored ones. (`groupPods`)"""
     ready = 0
     unready: set[str] = set()
     missing: set[str] = set()

@@ -97,7 +97,7 @@ class Revisions:
 
 
 def parent_and_ordinal(pod: Pod) -> tuple[str, int]:
-    """`("web", 2)` for web-2; ordinal -1 for a name without one."""
+    """Return `("web", 2)` for Pod web-2, and `("", -1)` for a name without an ordinal."""
     match = _NAME.fullmatch(name_of(pod))
     ordinal = int_of(match.group(2), 32) if match else None
     return (match.group(1), ordinal) if match and ordinal is not None else ("", -1)
@@ -116,7 +116,7 @@ def wanted(owner: StatefulSet) -> int:
 
 
 def is_scaled_away(owner: StatefulSet, pod: Pod) -> bool:
-    """Its ordinal is not among the wanted ones. (`!podInOrdinalRange`)"""
+    """Return True if the Pod's ordinal is not among the wanted ones. (`!podInOrdinalRange`)"""
     return not 0 <= parent_and_ordinal(pod)[1] - first_ordinal(owner) < wanted(owner)
 
 
@@ -125,7 +125,7 @@ def in_order(owner: StatefulSet) -> bool:
 
 
 def most_unavailable(owner: StatefulSet) -> int | None:
-    """How many Pods an update may take away at once, at least 1; None for a set without `maxUnavailable`.
+    """Return how many Pods an update may take away at once, at least 1; None for a set without `maxUnavailable`.
 
     The API server keeps the field, and fills it in, only while the gate MaxUnavailableStatefulSet is on, which is on by
     default since 1.37. A percentage is rounded down. (`getStatefulSetMaxUnavailable`)
@@ -135,12 +135,12 @@ def most_unavailable(owner: StatefulSet) -> int | None:
 
 
 def is_recreated(owner: StatefulSet) -> bool:
-    """An update ends all Pods before it makes one (`Recreate`, gate StatefulSetRecreateStrategy of 1.37)."""
+    """Return True if an update ends all Pods before it makes one. (`Recreate`, gate of 1.37)"""
     return str((owner["spec"].get("updateStrategy") or {}).get("type")) == "Recreate"
 
 
 def partition(owner: StatefulSet) -> int | None:
-    """The least ordinal that an update touches; None when no rollingUpdate is given."""
+    """Return the least ordinal that an update touches; None when no rollingUpdate is given."""
     rolling = (owner["spec"].get("updateStrategy") or {}).get("rollingUpdate")
     return None if rolling is None else int(rolling.get("partition") or 0)
 
@@ -158,7 +158,7 @@ def is_healthy(pod: Pod) -> bool:
 
 
 def identity_matches(owner: StatefulSet, pod: Pod) -> bool:
-    """(`identityMatches`)"""
+    """Return True if a Pod's name and labels are those of its identity. (`identityMatches`)"""
     parent, ordinal = parent_and_ordinal(pod)
     labels = labels_of(pod)
     if ordinal < 0 or parent != name_of(owner):
@@ -168,7 +168,7 @@ def identity_matches(owner: StatefulSet, pod: Pod) -> bool:
 
 
 def with_identity(owner: StatefulSet, pod: Pod) -> Pod:
-    """`pod` with the labels of its identity. (`updateIdentity`)"""
+    """Return `pod` with the labels of its identity. (`updateIdentity`)"""
     fixed = copy_object(pod)
     _, ordinal = parent_and_ordinal(pod)
     fixed["metadata"]["labels"] = {**labels_of(pod), POD_NAME: name_of(pod), POD_INDEX: str(ordinal)}
@@ -185,7 +185,7 @@ def claim_name(template: PersistentVolumeClaim, owner: StatefulSet, ordinal: int
 
 
 def claims_of(owner: StatefulSet, ordinal: int) -> list[PersistentVolumeClaim]:
-    """The PersistentVolumeClaims of one identity. (`getPersistentVolumeClaims`)"""
+    """Return the PersistentVolumeClaims of one identity. (`getPersistentVolumeClaims`)"""
     made: list[PersistentVolumeClaim] = []
     for template in owner["spec"].get("volumeClaimTemplates") or ():
         claim = copy_object(template)
@@ -205,7 +205,7 @@ def claims_of(owner: StatefulSet, ordinal: int) -> list[PersistentVolumeClaim]:
 
 
 def new_pod(owner: StatefulSet, ordinal: int, revision: str) -> Pod:
-    """(`newStatefulSetPod`)"""
+    """Return a new Pod for an ordinal. (`newStatefulSetPod`)"""
     pod = pod_from_template(owner["spec"]["template"], name_of(owner), controller_reference(owner, STATEFULSETS))
     name = f"{name_of(owner)}-{ordinal}"
     meta, spec = pod["metadata"], pod["spec"]
@@ -228,7 +228,7 @@ def new_pod(owner: StatefulSet, ordinal: int, revision: str) -> Pod:
 
 
 def pod_for(owner: StatefulSet, revisions: Revisions, ordinal: int) -> Pod:
-    """A Pod of the revision that this ordinal has now. (`newVersionedStatefulSetPod`)"""
+    """Return a new Pod of the revision that this ordinal has now. (`newVersionedStatefulSetPod`)"""
     update = owner["spec"].get("updateStrategy") or {}
     least = partition(owner)
     current = update.get("type") == "RollingUpdate" and (
@@ -244,7 +244,7 @@ def pod_for(owner: StatefulSet, revisions: Revisions, ordinal: int) -> Pod:
 def status_of(
     owner: StatefulSet, revisions: Revisions, collisions: int | None, pods: Sequence[Pod], now: float
 ) -> StatefulSetStatus:
-    """The counts. Terminating Pods count as replicas and, while they are Ready, as ready ones. (`updateStatus`)"""
+    """Return the status. Terminating Pods are replicas and, while they are Ready, ready ones. (`updateStatus`)"""
     min_ready = owner["spec"].get("minReadySeconds") or 0
     alive = [pod for pod in pods if not is_terminating(pod)]
     ready = [pod for pod in pods if is_running_and_ready(pod)]

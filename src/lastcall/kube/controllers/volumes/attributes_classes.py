@@ -37,7 +37,7 @@ def classes_of_volume(volume: Object) -> set[str]:
 
 
 def is_used(name: str, claims: Iterable[Object], volumes: Iterable[Object]) -> bool:
-    """(`isBeingUsed`)"""
+    """Return True if a claim or a volume uses the class. (`isBeingUsed`)"""
     return any(name in classes_of_claim(each) for each in claims) or any(
         name in classes_of_volume(each) for each in volumes
     )

@@ -35,7 +35,7 @@ def is_held(obj: Object, finalizer: str) -> bool:
 
 
 def needs(obj: Object, finalizer: str) -> bool:
-    """(`NeedToAddFinalizer`)"""
+    """Return True if an object that is not being deleted lacks the finalizer. (`NeedToAddFinalizer`)"""
     return not is_terminating(obj) and finalizer not in (obj["metadata"].get("finalizers") or ())
 
 

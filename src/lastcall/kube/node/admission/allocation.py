@@ -81,7 +81,7 @@ def why_infeasible(pod: Pod) -> str:
 
 
 def increases_requests(pod: Pod, allocated: Pod) -> bool:
-    """(`isResizeIncreasingRequests`)"""
+    """Return True if a resize asks for more CPU or memory. (`isResizeIncreasingRequests`)"""
     wanted, has = (pod_requests(cast("Object", each["spec"])) for each in (pod, allocated))
     return any(name in wanted and (name not in has or has[name] < wanted[name]) for name in ("cpu", "memory"))
 

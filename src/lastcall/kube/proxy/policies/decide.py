@@ -27,7 +27,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """From `first` to `last`; 0 to 0 is every port of the protocol."""
+    """The ports from `first` to `last`; 0 to 0 is every port of the protocol."""
 
     protocol: str
     first: int = 0
@@ -44,7 +44,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Connections with one of the peers (None: everybody) by these ports (None: all of every protocol)."""
+    """Connections that are allowed: with `peer` (None: with everybody), to `ports` (None: to every port)."""
 
     peer: Peer | None
     ports: Ports | Named | None
@@ -71,7 +71,7 @@ class TooManyRulesError(Exception):
 
 
 def rules_of(pod: PolicyPod, policies: Iterable[Policy]) -> PodRules:
-    """In the order of the policies, without repetitions. Raise TooManyRulesError."""
+    """Return what a Pod may do, in the order of the policies, without repetitions. Raise TooManyRulesError."""
     selecting = [policy for policy in policies if policy.selects(pod)]
     ingress = [policy for policy in selecting if policy.ingress is not None]
     egress = [policy for policy in selecting if policy.egress is not None]
@@ -137,7 +137,7 @@ def _numbers(port: PolicyPort) -> Ports:
 
 
 def allows(allowed: Iterable[Allowed], address: str, protocol: str, port: int) -> bool:
-    """Whether a connection to or from an address that no Pod has is among what is allowed."""
+    """Return True if a connection to or from an address that no Pod has is allowed."""
     return any(_is_of(each.peer, address) and _is_by(each.ports, protocol, port) for each in allowed)
 
 
@@ -172,7 +172,7 @@ def ranges(block: Block) -> list[str]:
 
 
 def members(peer: PodPeer, pods: Iterable[PolicyPod], namespaces: Mapping[str, Labels]) -> list[PolicyPod]:
-    """The Pods that a peer means. A namespace that is not known has no labels."""
+    """Return the Pods that a peer means. A namespace that is not known has no labels."""
     if peer.namespaces is None:
         return [pod for pod in pods if pod.namespace == peer.namespace and peer.pods.matches(pod.labels)]
     chosen = {name for name, labels in namespaces.items() if peer.namespaces.matches(labels)}
@@ -182,7 +182,7 @@ def members(peer: PodPeer, pods: Iterable[PolicyPod], namespaces: Mapping[str, L
 def endpoints(
     peer: PodPeer, named: Named, pods: Iterable[PolicyPod], namespaces: Mapping[str, Labels]
 ) -> list[Endpoint]:
-    """The ports of that name which the Pods of a peer have."""
+    """Return the ports of that name which the Pods of a peer have."""
     return [
         (pod.address, protocol, number)
         for pod in members(peer, pods, namespaces)

@@ -111,7 +111,7 @@ def _decoded(encoded: str) -> bytes:
 
 
 def signer_name(name: str, path: str) -> list[FieldError]:
-    """(`ValidateSignerName`)"""
+    """Check the name of a signer. (`ValidateSignerName`)"""
     if not name:
         return [required(path)]
     domain, slash, rest = name.partition("/")

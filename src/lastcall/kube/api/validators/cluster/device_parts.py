@@ -43,7 +43,7 @@ def label(value: str, path: str) -> list[FieldError]:
 
 
 def pool_name(name: str, path: str) -> list[FieldError]:
-    """(`validatePoolName`)"""
+    """Check the name of a pool. (`validatePoolName`)"""
     if not name:
         return [required(path)]
     errors = [too_long(path, 253)] if len(name) > 253 else []

@@ -178,7 +178,7 @@ def _conditions(obj: Object) -> list[FieldError]:
 
 
 def update_status(new: Object, old: Object) -> list[FieldError]:
-    """(`ValidateFlowSchemaStatusUpdate`)"""
+    """Check an update of a FlowSchema's status. (`ValidateFlowSchemaStatusUpdate`)"""
     return _conditions(new)
 
 

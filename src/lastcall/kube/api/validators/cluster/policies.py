@@ -37,7 +37,7 @@ _NOTHING = "validations or auditAnnotations must contain at least one item"
 
 
 def validate_validating_policy(obj: Object, expressions: Expressions) -> list[FieldError]:
-    """(`ValidateValidatingAdmissionPolicy`)"""
+    """Check a ValidatingAdmissionPolicy. (`ValidateValidatingAdmissionPolicy`)"""
     spec = obj.get("spec") or {}
     errors, scope = _policy(spec, expressions)
     composed = bool(spec.get("variables"))
@@ -50,7 +50,7 @@ def validate_validating_policy(obj: Object, expressions: Expressions) -> list[Fi
 
 
 def validate_mutating_policy(obj: Object, expressions: Expressions) -> list[FieldError]:
-    """(`ValidateMutatingAdmissionPolicy`)"""
+    """Check a MutatingAdmissionPolicy. (`ValidateMutatingAdmissionPolicy`)"""
     spec = obj.get("spec") or {}
     errors, scope = _policy(spec, expressions, mutating=True)
     mutations = spec.get("mutations") or ()
@@ -66,7 +66,7 @@ def validate_mutating_policy(obj: Object, expressions: Expressions) -> list[Fiel
 
 
 def _policy(spec: Object, expressions: Expressions, *, mutating: bool = False) -> tuple[list[FieldError], Scope]:
-    """What both kinds have, and the scope with the policy's variables."""
+    """Check what both kinds have. Return the errors, and the scope with the policy's variables."""
     errors = one_of(spec, "failurePolicy", "spec", ("Fail", "Ignore"))
     kind = spec.get("paramKind")
     if kind is not None:
@@ -223,7 +223,7 @@ def _mutation(mutation: Object, at: str, scope: Scope, *, composed: bool) -> lis
 
 
 def validate_mutating_binding(obj: Object) -> list[FieldError]:
-    """(`ValidateMutatingAdmissionPolicyBinding`)"""
+    """Check a MutatingAdmissionPolicyBinding. (`ValidateMutatingAdmissionPolicyBinding`)"""
     return _binding(obj, mutating=True)
 
 
@@ -236,7 +236,7 @@ def _binding(obj: Object, *, mutating: bool) -> list[FieldError]:
 
 
 def validate_validating_binding(obj: Object) -> list[FieldError]:
-    """(`ValidateValidatingAdmissionPolicyBinding`)"""
+    """Check a ValidatingAdmissionPolicyBinding. (`ValidateValidatingAdmissionPolicyBinding`)"""
     actions = (obj.get("spec") or {}).get("validationActions") or []
     return _binding(obj, mutating=False) + _actions(actions, "spec.validationActions")
 
@@ -283,7 +283,7 @@ def _actions(actions: list[str], at: str) -> list[FieldError]:
 
 
 def update_policy_status(new: Object, old: Object) -> list[FieldError]:
-    """(`validateValidatingAdmissionPolicyStatus`)"""
+    """Check an update of a ValidatingAdmissionPolicy's status. (`validateValidatingAdmissionPolicyStatus`)"""
     status = new.get("status") or {}
     errors: list[FieldError] = []
     for index, warning in enumerate((status.get("typeChecking") or {}).get("expressionWarnings") or ()):

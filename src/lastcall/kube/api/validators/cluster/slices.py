@@ -38,7 +38,7 @@ _ONE_PLACE = f"exactly one of {', '.join(f'`{place}`' for place in _PLACES)} is 
 
 
 def validate_slice(resource_slice: Object, old: Object | None = None) -> list[FieldError]:
-    """(`validateResourceSliceSpec`); with `old` what may not change is reported between the pool and the place."""
+    """Check a ResourceSlice (`validateResourceSliceSpec`). With `old`, fixed fields are checked after the pool."""
     spec = resource_slice.get("spec") or {}
     pool = spec.get("pool") or {}
     errors = driver_name(spec.get("driver") or "", "spec.driver")

@@ -149,7 +149,7 @@ def _client(client: Object, at: str) -> list[FieldError]:
 
 
 def url_errors(url: str, at: str) -> list[FieldError]:
-    """(`ValidateWebhookURL`)"""
+    """Check the URL of a webhook. (`ValidateWebhookURL`)"""
     try:
         parts = parse(url)
     except URLError as error:
@@ -193,7 +193,7 @@ def service_errors(service: Object, at: str) -> list[FieldError]:
 
 
 def condition_errors(conditions: Sequence[Object], at: str, scope: Scope) -> list[FieldError]:
-    """(`validateMatchConditions`)"""
+    """Check matchConditions. (`validateMatchConditions`)"""
     errors: list[FieldError] = []
     names: set[str] = set()
     if len(conditions) > MOST_CONDITIONS:

@@ -75,7 +75,7 @@ def claims_of_resources(container: Object, spec: Object, path: str) -> list[Fiel
 
 
 def claims_of_pod(spec: Object) -> list[FieldError]:
-    """(`validatePodResourceClaims`)"""
+    """Check a Pod's resourceClaims. (`validatePodResourceClaims`)"""
     errors, seen = list[FieldError](), set[str]()
     keys = ("resourceClaimName", "resourceClaimTemplateName")
     for index, claim in enumerate(spec.get("resourceClaims") or ()):

@@ -294,7 +294,7 @@ def _resize_policy(policies: Iterable[Object], path: str, pod_policy: str | None
 
 
 def validate_resources(resources: Object, path: str) -> list[FieldError]:
-    """(`ValidateContainerResourceRequirements`)"""
+    """Check the resources of a container. (`ValidateContainerResourceRequirements`)"""
     errors: list[FieldError] = []
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for name in sorted(limits):

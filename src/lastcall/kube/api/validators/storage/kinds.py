@@ -113,7 +113,7 @@ RESIZE_STATUSES = (
 
 
 def update_claim_status(new: Object, old: Object) -> list[FieldError]:
-    """(`ValidatePersistentVolumeClaimStatusUpdate`)"""
+    """Check an update of a PersistentVolumeClaim's status. (`ValidatePersistentVolumeClaimStatusUpdate`)"""
     status, errors = new.get("status") or {}, list[FieldError]()
     for name, amount in sorted((status.get("capacity") or {}).items()):
         errors += _quantity(amount, f"status.capacity[{name}]")
@@ -172,7 +172,7 @@ def _storage_request(spec: Object) -> Any:
 
 
 def validate_volume(obj: Object) -> list[FieldError]:
-    """(`ValidatePersistentVolume`)"""
+    """Check a PersistentVolume. (`ValidatePersistentVolume`)"""
     spec = obj.get("spec") or {}
     errors = _access_modes(spec.get("accessModes") or (), "spec.accessModes", "")
     given = spec.get("capacity")
@@ -299,7 +299,7 @@ def _without_new_secret(now: Object, before: Object) -> Object:
 
 
 def validate_storage_class(obj: Object) -> list[FieldError]:
-    """(`ValidateStorageClass`)"""
+    """Check a StorageClass. (`ValidateStorageClass`)"""
     errors: list[FieldError] = []
     provisioner = obj.get("provisioner") or ""
     if not provisioner:
@@ -341,7 +341,7 @@ def _topologies(terms: Sequence[Object]) -> list[FieldError]:
 
 
 def update_storage_class(new: Object, old: Object) -> list[FieldError]:
-    """(`ValidateStorageClassUpdate`)"""
+    """Check an update of a StorageClass. (`ValidateStorageClassUpdate`)"""
     errors: list[FieldError] = []
     for key, absent in (
         ("parameters", None),

@@ -94,10 +94,10 @@ def evaluate(level: str, asked: int, server: int, meta: Object, spec: Object) ->
 
 
 def reasons(found: Sequence[Violation]) -> str:
-    """(`ForbiddenReason`)"""
+    """Return the reasons as one text. (`ForbiddenReason`)"""
     return ", ".join(each.reason for each in found)
 
 
 def details(found: Sequence[Violation]) -> str:
-    """(`ForbiddenDetail`)"""
+    """Return the reasons with their details as one text. (`ForbiddenDetail`)"""
     return ", ".join(f"{each.reason} ({each.detail})" if each.detail else each.reason for each in found)

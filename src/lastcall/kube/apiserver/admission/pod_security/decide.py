@@ -209,7 +209,7 @@ def warnings_about(namespace: str, pods: Iterable[Object], level: Level, minor: 
 
 
 def one_of_each_owner_first(pods: Iterable[Object]) -> list[Object]:
-    """(`prioritizePods`)"""
+    """Return the Pods, one of each owner first. (`prioritizePods`)"""
     first: list[Object] = []
     more: list[Object] = []
     seen = set[str]()

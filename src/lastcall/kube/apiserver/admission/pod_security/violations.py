@@ -54,5 +54,5 @@ def unless_windows(rule: Rule) -> Rule:
 
 
 def unless_user_namespace(rule: Rule) -> Rule:
-    """(`relaxPolicyForUserNamespacePod`)"""
+    """Return a rule that spares Pods with a user namespace of their own. (`relaxPolicyForUserNamespacePod`)"""
     return lambda meta, spec: None if spec.get("hostUsers") is False else rule(meta, spec)

@@ -24,7 +24,7 @@ TERMINATED_POD_THRESHOLD = 12500
 
 
 def is_pod_terminated(pod: Pod) -> bool:
-    """(`isPodTerminated`)"""
+    """Return True if a Pod has succeeded or failed. (`isPodTerminated`)"""
     phase = (pod.get("status") or {}).get("phase") or ""
     return phase not in ("Pending", "Running", "Unknown", "")
 

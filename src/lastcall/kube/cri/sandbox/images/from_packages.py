@@ -63,9 +63,10 @@ def check_python(name: str, env: dict[str, str], paths: Iterable[str]) -> None:
 
 
 def package_files(wheel: Path | None = None) -> PackageFiles:
-    """Return all files, by their path in the image. `wheel` is one of lastcall, None takes the installed package.
+    """Return the files of lastcall and of its dependencies, by their path in the image.
 
-    Raises ImageError for a file that is not a wheel of lastcall, and for what is not installed.
+    lastcall's own are those of `wheel`, or without one those of the installed package. Raises ImageError for a file
+    that is not a wheel of lastcall, and if lastcall or a dependency is not installed.
     """
     if wheel is None:
         found = dict(_directory(Path(_version.__file__).parent))
