@@ -108,7 +108,9 @@ def test_a_node_that_runs_out_of_memory_ends_its_own_pods_only() -> None:
         assert cpu_quotas(front, "node-1") == {80_000} and cpu_quotas(front, "node-2") == {100_000}
         # A limit above the node's CPU is allowed, as anywhere.
         limits = {"limits": {"cpu": "2"}, "requests": {"cpu": "100m", "memory": "10Mi"}}
-        cluster.create(on("node-1", "greedy", FILLS.format("/file", 170), limits))
+        mount = {"volumeMounts": [{"name": "held", "mountPath": "/held"}]}
+        held = [{"name": "held", "emptyDir": {"medium": "Memory"}}]  # files on disk do not count
+        cluster.create(on("node-1", "greedy", FILLS.format("/held/file", 170), limits, fields=mount, volumes=held))
         eventually(lambda: cluster.status("greedy")["phase"] == "Failed", "greedy is evicted")
         found = cluster.status("greedy")
         assert found["reason"] == "Evicted", found
