@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from live_page import assert_good, seen
+from make_site.__main__ import MADE
 from make_site.links import problems
 
 from browser import Browser, Page
@@ -56,8 +57,11 @@ async def test_every_part_of_the_site_is_there_and_asks_nobody_else(site: str, b
     page = await browser.open(f"{site}/index.html")
     await assert_own(page)
     await assert_good(page)
+    assert await page.eval("document.title") == "Real Kubernetes Pods on one Linux machine - lastcall"
     phone = await browser.open(f"{site}/reference/commands.html", width=390, height=844, dark=True)
     await assert_good(phone)
+    listed = await phone.eval("[...document.querySelectorAll('.md-sidebar--primary a')].map(e => e.textContent.trim())")
+    assert set(MADE) <= set(listed)
     for address, words in (
         ("reference/commands.html", "lastcall rollout"),
         ("reference/records.html", "GraceDecided"),

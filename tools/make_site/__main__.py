@@ -16,9 +16,15 @@ from make_site import each, pages, playing, reference
 from make_site.links import site_problems
 
 ROOT = pages.ROOT
+START = "---\ntitle: Real Kubernetes Pods on one Linux machine\n---\n"
+"""Before the start page: its heading is the site's name, which says nothing as a title."""
 CSS = """.played { width: 100%; height: 46rem; border: 1px solid var(--md-default-fg-color--lightest); }
 .md-grid { max-width: 78rem; }
 .md-typeset table:not([class]) td { min-width: 0; overflow-wrap: anywhere; }
+@media (min-width: 60em) {
+  .md-typeset table:not([class]) td:first-child code { word-break: normal; overflow-wrap: normal; }
+}
+.md-typeset h1 .headerlink { display: none; }
 .md-typeset a:not(.headerlink):not(.md-button) { text-decoration: underline; }
 [data-md-color-scheme="default"] {
   --md-code-hl-comment-color: #5f5f5f; --md-code-hl-generic-color: #5f5f5f; --md-code-hl-variable-color: #5f5f5f;
@@ -51,7 +57,7 @@ MADE = {
     "Records": "reference/records.md",
     "Findings": "reference/findings.md",
     "Lint rules": "rules/index.md",
-    "Pains": "pains/index.md",
+    "Each pain": "pains/index.md",
     "JSON Schemas": "reference/schemas.md",
     "Python API": "reference/python.md",
 }
@@ -66,7 +72,8 @@ def source(work: Path) -> None:
         raise SystemExit(f"in no list of tools/make_site/pages.py: {', '.join(left)}")
     for path, place in places.items():
         if path.endswith(".md"):
-            _write(work / "docs" / place, pages.taken_over((ROOT / path).read_text("utf-8"), path, places))
+            text = pages.taken_over((ROOT / path).read_text("utf-8"), path, places)
+            _write(work / "docs" / place, START + text if place == "index.md" else text)
         else:
             _copy(ROOT / path, work / "docs" / place)
     for place, make in reference.PAGES.items():
@@ -128,11 +135,16 @@ def configuration(documents: dict[str, str]) -> dict[str, object]:
         "nav": [
             {"Tutorial": [*_files(pages.TUTORIAL), {"How a Pod stops": played}]},
             {"How-to guides": _sections(pages.HOW_TO)},
-            {"Reference": [*({title: place} for title, place in MADE.items()), *_sections(pages.REFERENCE)]},
+            {"Reference": [*_made(), *_sections(pages.REFERENCE)]},
             {"Explanation": [*_sections(pages.EXPLANATION), {"Architecture": architecture}]},
             {"Project": [*_files(pages.PROJECT), {"Contributing": contributing}]},
         ],
     }  # fmt: skip
+
+
+def _made() -> list[dict[str, str | list[str]]]:
+    """Return its entries. A list of pages (index.md) is a section of its own: it would become that of the reference."""
+    return [{title: [place] if place.endswith("/index.md") else place} for title, place in MADE.items()]
 
 
 def _files(names: Iterable[str]) -> list[str]:
