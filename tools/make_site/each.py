@@ -86,6 +86,6 @@ def _pains(pains: list[Pain]) -> Iterator[str]:
 
 
 def _rules(rules: Mapping[str, Rule]) -> Iterator[str]:
-    yield from ("# A page for each rule of lint", "", "| rule | severity | |", "|---|---|---|")
+    yield from ("# A page for each rule of lint", "", "| rule | severity | finds |", "|---|---|---|")
     yield from (f"| [`{each.id}`]({each.id}.md) | {each.severity} | {_cell(each.title)} |" for each in rules.values())
     yield ""

@@ -76,8 +76,8 @@ def stories_page() -> str:
     lines = [
         "# Sample stories",
         "",
-        "Pages of `lastcall story --output html`, each a single file. They were made in virtual time: what is "
-        "there is predicted, and says so.",
+        "Pages of `lastcall story --output html`, each a single file. They were made in virtual time: what "
+        "runtime and containers did is predicted, and says so.",
         "",
     ]
     for name, said in STORIES.items():
