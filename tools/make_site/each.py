@@ -1,6 +1,7 @@
 """A page for each pain and each rule of lint, at an address that stays: pains/NAME.html, rules/ID.html."""
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -39,6 +40,8 @@ def pain_page(pain: Pain) -> str:
     """Return its symptom, cause, fix and proof, with the manifest that reproduces it."""
     lines = [f"# {name_of(pain)}", "", f"Subject: {documents.AREAS[pain.area]}", ""]
     for line in documents.facts_of(pain):
+        if line.startswith("- **Seen without a cluster by**"):
+            line = re.sub(r"`(\w+)`", r"[`\1`](../rules/\1.md)", line)
         lines.append(line.replace("(../tests/", f"({REPOSITORY}/tree/main/tests/"))
     lines += [
         "",
@@ -49,8 +52,6 @@ def pain_page(pain: Pain) -> str:
         "```",
         "",
     ]
-    if pain.lint:
-        lines += [f"Rules: {', '.join(f'[`{each}`](../rules/{each}.md)' for each in pain.lint)}", ""]
     return "\n".join(
         [*lines, "[All pains](index.md) · [lost requests](../rollout.md) · [how a Pod ends](../run.md)", ""]
     )
