@@ -58,8 +58,8 @@ def stories(
     for none; `held` are Pods that held connections until they were killed, so that no time is enough."""
     old = [PodFacts(life.uid, "", "") for life in lives if life.deleted is not None]
     uids = {each.uid for each in old}
-    told = [each for each in records if each.kind != kinds.IMAGE_SUBSTITUTED and not is_of_a_request(each)]
-    own = [each for each in told if each.pod_uid in uids]
+    shown = [each for each in records if each.kind != kinds.IMAGE_SUBSTITUTED and not is_of_a_request(each)]
+    own = [each for each in shown if each.pod_uid in uids]
     found = build_endings(own, old, kubernetes_version=version, pause_seconds=pause or PAUSE_SECONDS)
     return [_closing(each) if each.pod.name in held else each for each in found]
 

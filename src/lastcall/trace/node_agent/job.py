@@ -43,7 +43,7 @@ def is_agents_own(pod: Object) -> bool:
 
 
 def agent_job(client: str, node: str, namespace: str, image: str, *, traces: bool, rules: bool = False) -> Object:
-    """Return the Job that runs an agent on a node. `client` is the id of whoever starts it.
+    """Return the Job that runs an agent on a node. `client` is the id of the client that starts it.
 
     With `traces` the agent has CAP_SYS_PTRACE and runs as root: it then also knows of programs that take their signals
     by sigwait or signalfd, and their executables. With `rules` it is in the node's network, as root with CAP_NET_ADMIN,

@@ -115,8 +115,8 @@ class Definitions:
     # -- names and conditions ----------------------------------------------------------------------------------------
 
     def _establish(self, definition: Object) -> None:
-        """Decide about the names; those that were accepted are not looked at again, also when somebody took the
-        conditions away. (status/naming_controller.go:sync, calculateNamesAndConditions)"""
+        """Decide about the names; those that were accepted stay, also if a client removes the
+        conditions. (status/naming_controller.go:sync, calculateNamesAndConditions)"""
         moment, names = rfc3339(now(self._shared.world.clock)), definition["spec"]["names"]
         status = definition["status"]
         accepted = {key: value for key, value in names.items() if value}

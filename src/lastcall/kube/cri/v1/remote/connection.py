@@ -59,7 +59,7 @@ class RuntimeConnection:
         return await self._ask(messages.IMAGE_SERVICE, name, request, seconds)
 
     async def downloads(self, seconds: float) -> dict[str, tuple[int, int]]:
-        """Return layer → (bytes so far, bytes of all) of what containerd downloads now, whoever asked for it.
+        """Return layer → (bytes so far, bytes of all) of all that containerd downloads now.
 
         Raises RuntimeServiceError, reason Unimplemented of another runtime.
         """
