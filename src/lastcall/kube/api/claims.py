@@ -58,7 +58,7 @@ class ClaimUse:
 
 
 def claims_used_by(pod: AnyObject) -> Iterator[ClaimUse]:
-    """The claims that a Pod names, in the order of its volumes."""
+    """Yield the claims that a Pod names, in the order of its volumes."""
     for volume in pod["spec"].get("volumes") or ():
         source = volume.get("persistentVolumeClaim")
         if source is not None:
@@ -68,7 +68,7 @@ def claims_used_by(pod: AnyObject) -> Iterator[ClaimUse]:
 
 
 def not_made_for(pod: AnyObject, claim: AnyObject) -> str:
-    """Why an ephemeral volume cannot be this claim, "" when it can. (`ephemeral.VolumeIsForPod`)"""
+    """Return why an ephemeral volume cannot be this claim, "" when it can. (`ephemeral.VolumeIsForPod`)"""
     owners = claim["metadata"].get("ownerReferences") or ()
     if any(owner.get("controller") and owner["uid"] == uid_of(pod) for owner in owners):
         return ""
@@ -79,18 +79,18 @@ def not_made_for(pod: AnyObject, claim: AnyObject) -> str:
 
 
 def class_of(obj: AnyObject) -> str:
-    """The StorageClass of a claim or a volume, "" without one. (`GetPersistentVolumeClaimClass`)"""
+    """Return the StorageClass of a claim or a volume, "" without one. (`GetPersistentVolumeClaimClass`)"""
     old = annotations_of(obj).get(BETA_STORAGE_CLASS)
     return str((obj.get("spec") or {}).get("storageClassName") or "") if old is None else old
 
 
 def names_a_class(claim: AnyObject) -> bool:
-    """Whether its author has said which class, be it none. (`PersistentVolumeClaimHasClass`)"""
+    """Return whether its author has said which class, be it none. (`PersistentVolumeClaimHasClass`)"""
     return BETA_STORAGE_CLASS in annotations_of(claim) or claim["spec"].get("storageClassName") is not None
 
 
 def default_class(classes: Iterable[T]) -> T | None:
-    """The newest class that is marked as default; of equally old ones the first by name. (`GetDefaultClass`)"""
+    """Return the newest class that is marked as default; of equally old ones the first by name. (`GetDefaultClass`)"""
     marked = [
         each
         for each in classes
@@ -105,7 +105,7 @@ def is_fully_bound(claim: AnyObject) -> bool:
 
 
 def is_bound_to(volume: AnyObject, claim: AnyObject) -> bool:
-    """The volume is the claim's, or reserved for one of its name. (`IsVolumeBoundToClaim`)"""
+    """Return whether the volume is the claim's, or reserved for one of its name. (`IsVolumeBoundToClaim`)"""
     reference = volume["spec"].get("claimRef")
     if not reference or (reference.get("name"), reference.get("namespace")) != (name_of(claim), namespace_of(claim)):
         return False
@@ -121,7 +121,7 @@ def size_of(volume: AnyObject) -> Quantity:
 
 
 def mode_of(obj: AnyObject) -> str:
-    """`Filesystem` or `Block`."""
+    """Return `Filesystem` or `Block`."""
     return str(obj["spec"].get("volumeMode") or "Filesystem")
 
 
@@ -134,7 +134,7 @@ def offers_modes(volume: AnyObject, claim: AnyObject) -> bool:
 
 
 def reaches_node(volume: AnyObject, labels: Mapping[str, str]) -> bool:
-    """Whether the volume can be used on a node with these labels. (`volume.CheckNodeAffinity`)"""
+    """Return whether the volume can be used on a node with these labels. (`volume.CheckNodeAffinity`)"""
     required = (volume["spec"].get("nodeAffinity") or {}).get("required")
     if required is None:
         return True
@@ -149,9 +149,9 @@ def find_matching_volume(
     excluded: Collection[str] = (),
     delayed: bool = False,
 ) -> T | None:
-    """The volume that is reserved for the claim, else the smallest that will do; of equals the first by name.
+    """Find the volume that is reserved for the claim, else the smallest that is enough; of equals the first by name.
 
-    With `node_labels` the scheduler asks. Without it and with `delayed` only a reserved one will do: the scheduler
+    With `node_labels` the scheduler asks. Without it and with `delayed` only a reserved one is found: the scheduler
     decides about the others. (`volume.FindMatchingVolume`)
     """
     asked, wanted, mode = asked_size(claim), class_of(claim), mode_of(claim)
@@ -182,7 +182,7 @@ def find_matching_volume(
 
 
 def bound_volume(volume: PersistentVolume, claim: AnyObject) -> PersistentVolume | None:
-    """The volume with the claim in its claimRef, None when it is there already. (`GetBindVolumeToClaim`)"""
+    """Return the volume with the claim in its claimRef, None when it is there already. (`GetBindVolumeToClaim`)"""
     reference = volume["spec"].get("claimRef") or {}
     named = (reference.get("namespace"), reference.get("name"), reference.get("uid"))
     reserved = is_bound_to(volume, claim)
@@ -203,5 +203,5 @@ def bound_volume(volume: PersistentVolume, claim: AnyObject) -> PersistentVolume
 
 
 def is_delayed(claim: AnyObject, storage_class: AnyObject | None) -> bool:
-    """Whether the claim's class wants it bound only when a Pod has a node. (`IsDelayBindingMode`)"""
+    """Return whether the claim's class wants it bound only when a Pod has a node. (`IsDelayBindingMode`)"""
     return storage_class is not None and storage_class.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER

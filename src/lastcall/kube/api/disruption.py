@@ -28,7 +28,7 @@ DISRUPTION_TARGET = "DisruptionTarget"
 
 
 def budget_selector(budget: AnyObject) -> LabelSelector:
-    """Which Pods a budget protects: all for `{}`, none without a selector or with one that cannot be read."""
+    """Return which Pods a budget protects: all for `{}`, none without a selector or with one that cannot be read."""
     try:
         return selector_of_expressions((budget.get("spec") or {}).get("selector"))
     except ValueError:
@@ -58,7 +58,7 @@ def expected_pods(budget: AnyObject, selected: int, scale: int) -> Expected:
 
 
 def disruption_target(reason: str, message: str) -> PodCondition:
-    """The condition, without its time: `set_condition` of `lastcall.kube.api.pods.spec` adds that."""
+    """Return the condition without its time, `set_condition` of `lastcall.kube.api.pods.spec` adds that."""
     return {"type": DISRUPTION_TARGET, "status": "True", "lastProbeTime": None, "reason": reason, "message": message}
 
 

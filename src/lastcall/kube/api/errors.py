@@ -36,7 +36,7 @@ class StatusError(Exception):
 
 
 def status_failure(code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> StatusError:
-    """A StatusError with status `Failure`; an empty `reason` or None `details` is left out, as Kubernetes does."""
+    """Make a StatusError with status `Failure`; an empty `reason` or None `details` is left out, as Kubernetes does."""
     status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}
     if reason:
         status["reason"] = reason
@@ -84,19 +84,19 @@ def not_found(target: Target, name: str) -> StatusError:
 
 
 def resource_not_found() -> StatusError:
-    """The URL names no resource that is served."""
+    """Make the error for a URL that names no resource that is served."""
     return status_failure(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def already_exists(target: Target, name: str, *, being_deleted: bool = False) -> StatusError:
-    """`being_deleted`: the existing object is terminating (`store.go:Create`)."""
+    """Make the error for a name in use. `being_deleted`: the existing object is terminating (`store.go:Create`)."""
     prefix = "object is being deleted: " if being_deleted else ""
     message = f"{prefix}{_shown(target, '')} {go_quote(name)} already exists"
     return status_failure(409, "AlreadyExists", message, _details(target, name))
 
 
 def generate_name_conflict(target: Target, name: str) -> StatusError:
-    """Every generated name was taken (`NewGenerateNameConflict`)."""
+    """Make the error for when every generated name was in use (`NewGenerateNameConflict`)."""
     message = (
         f"{_shown(target, '')} {go_quote(name)} already exists, the server was not able to generate a unique name "
         "for the object"
@@ -119,9 +119,9 @@ MAX_ERRORS = 1000
 
 
 def invalid(target: Target, name: str, errors: Sequence[FieldError], *, group: str = "") -> StatusError:
-    """`target` is a Resource (shown as `Kind.group`) or a kind in `group`, e.g. `ListOptions` in `meta.k8s.io`.
+    """Make the error for an invalid object. Every error is a cause, the message shows equal ones once. (`NewInvalid`)
 
-    Every error is a cause, the message shows equal ones once. (`NewInvalid`)
+    `target` is a Resource (shown as `Kind.group`) or a kind in `group`, e.g. `ListOptions` in `meta.k8s.io`.
     """
     kind, group = (target.kind, target.group) if isinstance(target, Resource) else (target, group)
     shown = f"{kind}.{group}" if group else kind
@@ -138,12 +138,12 @@ def bad_request(message: str) -> StatusError:
 
 
 def cannot_be_handled(kind: str, version: str, expected_kind: str, why: str) -> StatusError:
-    """The body could not be decoded: `kind` and `version` (without group) are what the body says it is."""
+    """Make the error for a body that cannot be decoded. It says that it is a `kind` in `version` (without group)."""
     return bad_request(f"{kind} in version {go_quote(version)} cannot be handled as a {expected_kind}: {why}")
 
 
 def forbidden(target: Target, name: str, why: str, causes: Sequence[Mapping[str, str]] = ()) -> StatusError:
-    """`target` "" is a path that is not a resource. (`NewForbidden`)"""
+    """Make the error for a forbidden request; `target` "" is a path that is not a resource. (`NewForbidden`)"""
     shown = _shown(target, name)
     message = f"{shown} is forbidden: {why}" if shown else f"forbidden: {why}"
     return status_failure(403, "Forbidden", message, _details(target, name, causes=list(causes) or None))
@@ -155,7 +155,7 @@ def method_not_allowed() -> StatusError:
 
 
 def not_watched(resource: Resource) -> StatusError:
-    """(registry without a watch: NewMethodNotSupported)"""
+    """Make the error for a registry without a watch. (NewMethodNotSupported)"""
     message = f"watch is not supported on resources of kind {go_quote(resource.group_resource)}"
     details = {"kind": resource.plural}
     return status_failure(
@@ -164,7 +164,7 @@ def not_watched(resource: Resource) -> StatusError:
 
 
 def unsupported_media_type(message: str = "415: Unsupported Media Type") -> StatusError:
-    """The default text is the one for a PATCH whose content type is not a patch type."""
+    """Make the error for a media type; the default text is for a PATCH whose content type is not a patch type."""
     return status_failure(415, "UnsupportedMediaType", message, {})
 
 
@@ -173,7 +173,7 @@ def too_large(message: str) -> StatusError:
 
 
 def expired(message: str, continue_token: str = "") -> StatusError:
-    """With `continue_token` the client may continue its list, inconsistently."""
+    """Make the error for what is compacted. With `continue_token` the client may continue its list, inconsistently."""
     error = status_failure(410, "Expired", message)
     if continue_token:
         error.status["metadata"] = {"continue": continue_token}
@@ -221,7 +221,7 @@ def internal(why: str) -> StatusError:
 
 
 def insufficient_storage(why: str) -> StatusError:
-    """What etcd's NOSPACE alarm is to kube-apiserver, with its words: there a 500 that has no reason.
+    """Make the error that etcd's NOSPACE alarm is to kube-apiserver, with its words: there a 500 that has no reason.
 
     Without Retry-After: clients that obey it would ask ten times more before they say what is wrong.
     """
@@ -230,7 +230,7 @@ def insufficient_storage(why: str) -> StatusError:
 
 
 def plain_failure(message: str) -> StatusError:
-    """A Go error that is not an API status: code 500, no reason (`responsewriters.ErrorToAPIStatus`)."""
+    """Make a Go error that is not an API status: code 500, no reason (`responsewriters.ErrorToAPIStatus`)."""
     return status_failure(500, "", message)
 
 

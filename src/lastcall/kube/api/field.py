@@ -50,7 +50,7 @@ _GO_ESCAPES = {
 
 
 def go_quote(text: str) -> str:
-    """`text` as Go's `%q` prints it."""
+    """Format `text` as Go's `%q` prints it."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     out = []
@@ -69,7 +69,7 @@ def go_quote(text: str) -> str:
 
 
 def go_json(value: Any) -> str:
-    """`value` as Go's `json.Marshal` prints it (HTML characters escaped)."""
+    """Format `value` as Go's `json.Marshal` prints it (HTML characters escaped)."""
     text = orjson.dumps(value).decode()
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -88,7 +88,7 @@ class FieldError:
 
     @property
     def body(self) -> str:
-        """The text without the path: what goes into `details.causes[].message`. (`field.Error.ErrorBody`)"""
+        """Return the text without the path, which `details.causes[].message` holds. (`field.Error.ErrorBody`)"""
         text = _TITLES[self.type]
         if self.type not in _WITHOUT_VALUE and self.bad_value is not OMITTED:
             value = self.bad_value
@@ -108,7 +108,7 @@ def invalid(path: str, value: Any, detail: str) -> FieldError:
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """`supported` is shown in the order given."""
+    """Make the error for a value that is not in `supported`, which is shown in the order given."""
     listed = ", ".join(go_quote(item) for item in supported)
     return FieldError(NOT_SUPPORTED, path, value, f"supported values: {listed}" if listed else "")
 
@@ -126,7 +126,7 @@ def not_found(path: str, value: Any, detail: str = "") -> FieldError:
 
 
 def too_long(path: str, maximum: int) -> FieldError:
-    """`maximum` in bytes."""
+    """Make the error for a value that is too long; `maximum` in bytes."""
     return FieldError(TOO_LONG, path, "", f"may not be more than {maximum} bytes")
 
 
@@ -136,16 +136,16 @@ def too_many(path: str, actual: int, maximum: int) -> FieldError:
 
 
 def each(path: str, value: Any, problems: Iterable[str]) -> list[FieldError]:
-    """One `Invalid` per problem text."""
+    """Make one `Invalid` per problem text."""
     return [invalid(path, value, problem) for problem in problems]
 
 
 def message_of(errors: Iterable[FieldError]) -> str:
-    """One message for all: `a` or `[a, b]`, equal texts once. (`ErrorList.ToAggregate`)"""
+    """Return one message for all: `a` or `[a, b]`, equal texts once. (`ErrorList.ToAggregate`)"""
     messages = list(dict.fromkeys(str(error) for error in errors))
     return messages[0] if len(messages) == 1 else "[" + ", ".join(messages) + "]" if messages else ""
 
 
 def causes_of(errors: Iterable[FieldError]) -> list[dict[str, str]]:
-    """`details.causes`: every error, equal ones too."""
+    """Return `details.causes`: every error, equal ones too."""
     return [{"reason": error.type, "message": error.body, "field": error.field} for error in errors]

@@ -34,12 +34,12 @@ def copy_object(obj: T) -> T:
 
 
 def with_own_metadata(obj: T) -> T:
-    """A copy in whose metadata members may be set; these and everything else are shared with `obj`."""
+    """Return a copy in whose metadata members may be set; these and everything else are shared with `obj`."""
     return cast(T, {**obj, "metadata": dict(obj.get("metadata") or ())})
 
 
 def metadata(obj: Object) -> Object:
-    """`metadata`, made when absent."""
+    """Return `metadata`, made when absent."""
     return cast(Object, obj.setdefault("metadata", {}))
 
 

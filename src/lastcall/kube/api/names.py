@@ -102,7 +102,7 @@ def is_dns1035_label(value: str) -> list[str]:
 
 
 def is_qualified_name(value: str) -> list[str]:
-    """A label key, annotation key or finalizer: `[prefix/]name`."""
+    """Check a label key, annotation key or finalizer: `[prefix/]name`."""
     parts = value.split("/")
     problems: list[str] = []
     if len(parts) > 2:
@@ -137,7 +137,7 @@ def is_label_value(value: str) -> list[str]:
 
 
 def is_config_map_key(value: str) -> list[str]:
-    """A key of ConfigMap or Secret data, which becomes a file name."""
+    """Check a key of ConfigMap or Secret data, which becomes a file name."""
     problems = [max_length(DNS1123_SUBDOMAIN_MAX)] if len(value) > DNS1123_SUBDOMAIN_MAX else []
     if not re.fullmatch(_CONFIG_KEY, value):
         text = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
@@ -150,7 +150,7 @@ def is_config_map_key(value: str) -> list[str]:
 
 
 def is_env_var_name(value: str) -> list[str]:
-    """Printable ASCII without `=` (the relaxed rule, GA in 1.34)."""
+    """Check for printable ASCII without `=` (the relaxed rule, GA in 1.34)."""
     problems = ["environment variable name must be non-empty"] if not value else []
     if any(not " " <= char <= "~" or char == "=" for char in value):
         problems.append(_ENV_TEXT)
@@ -203,7 +203,7 @@ def is_ip(value: str) -> list[str]:
 
 
 def is_strict_ip(value: str) -> list[str]:
-    """An address as new fields take it. (`IsValidIP`)"""
+    """Check an address as new fields accept it. (`IsValidIP`)"""
     if re.fullmatch(r"\d{1,3}(\.\d{1,3}){3}", value) and re.search(r"(?:^|\.)0\d", value):
         return ["must not have leading 0s"]
     if problems := is_ip(value):
@@ -224,7 +224,7 @@ def is_cidr(value: str) -> list[str]:
 
 
 def is_endpoint_ip(value: str) -> list[str]:
-    """What is wrong with a valid address as an endpoint's. (`ValidateEndpointIP`)"""
+    """Check whether a valid address can be an endpoint's. (`ValidateEndpointIP`)"""
     address = ipaddress.ip_address(value)
     problems: list[str] = []
     if address.is_unspecified:
@@ -239,14 +239,14 @@ def is_endpoint_ip(value: str) -> list[str]:
 
 
 def is_path_segment_name(value: str) -> list[str]:
-    """What every object name obeys, whatever its kind. (`path.IsValidPathSegmentName`)"""
+    """Check what every object name obeys, whatever its kind. (`path.IsValidPathSegmentName`)"""
     if value in (".", ".."):
         return [f"may not be '{value}'"]
     return [f"may not contain '{char}'" for char in ("/", "%") if char in value]
 
 
 def for_prefix(check: Check) -> Check:
-    """`check` applied to a `generateName`: a trailing hyphen is fine. (`maskTrailingDash`)"""
+    """Return `check` for a `generateName`: a trailing hyphen is fine. (`maskTrailingDash`)"""
 
     def masked(value: str) -> list[str]:
         return check(value[:-2] + "a" if len(value) > 1 and value.endswith("-") else value)
@@ -259,7 +259,7 @@ _SUFFIX_LENGTH = 5
 
 
 def random_suffix(source: random.Random, length: int = _SUFFIX_LENGTH) -> str:
-    """Characters that form no words. (`utilrand.String`)"""
+    """Choose characters that form no words. (`utilrand.String`)"""
     # What `source.choice` does for each of them, in a fifth of its time.
     bits, known, found = source.getrandbits, len(_SUFFIX_ALPHABET), ""
     while len(found) < length:
@@ -269,5 +269,5 @@ def random_suffix(source: random.Random, length: int = _SUFFIX_LENGTH) -> str:
 
 
 def generate_name(base: str, source: random.Random) -> str:
-    """`base`, cut to 58 characters, and five more. (`names.SimpleNameGenerator`)"""
+    """Return `base`, cut to 58 characters, and five more. (`names.SimpleNameGenerator`)"""
     return base[: DNS1123_LABEL_MAX - _SUFFIX_LENGTH] + random_suffix(source)

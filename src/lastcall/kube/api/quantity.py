@@ -149,13 +149,15 @@ def parse_quantity(value: str | int | float) -> Quantity:
 
 
 def canonical(value: str | int | float) -> str:
-    """The form in which Kubernetes hands the quantity back: `0.5` is `500m`, `1024Mi` is `1Gi`."""
+    """Return the form in which Kubernetes hands the quantity back: `0.5` is `500m`, `1024Mi` is `1Gi`."""
     return str(parse_quantity(value))
 
 
 def canonical_in_list(value: str | int | float) -> str:
-    """`canonical`, of an amount in a list of resources, which is rounded up to a thousandth.
-    (`SetDefaults_ResourceList`)"""
+    """Return `canonical` of an amount in a list of resources, which is rounded up to a thousandth.
+
+    (`SetDefaults_ResourceList`)
+    """
     quantity = parse_quantity(value)
     if (quantity.value * 1000).denominator == 1:
         return str(quantity)
@@ -163,13 +165,13 @@ def canonical_in_list(value: str | int | float) -> str:
 
 
 def six_decimals(ratio: Fraction) -> str:
-    """As `%f` prints it, also one that no float can hold."""
+    """Format as `%f` does, also what no float can hold."""
     millionths = round(abs(ratio) * 10**6)
     return f"{'-' if ratio < 0 else ''}{millionths // 10**6}.{millionths % 10**6:06d}"
 
 
 def is_positive(value: str | int | float) -> bool:
-    """True for an amount above zero; False for zero, negative and unreadable ones."""
+    """Return True for an amount above zero; False for zero, negative and unreadable ones."""
     try:
         return parse_quantity(value).value > 0
     except QuantityError:

@@ -25,12 +25,12 @@ def parse(resources: Mapping[str, Any] | None) -> Resources:
 
 
 def written(resources: Resources) -> dict[str, str]:
-    """As an object carries it, names in order."""
+    """Return the resources as an object carries them, names in order."""
     return {name: str(resources[name]) for name in sorted(resources)}
 
 
 def shown(resources: Resources) -> str:
-    """`cpu=1,memory=1Gi`. (`prettyPrint`)"""
+    """Format as `cpu=1,memory=1Gi`. (`prettyPrint`)"""
     return ",".join(f"{name}={resources[name]}" for name in sorted(resources))
 
 
@@ -59,7 +59,7 @@ def without_zeros(resources: Resources) -> Resources:
 
 
 def exceeded(wanted: Resources, allowed: Resources) -> list[str]:
-    """The names of which more is wanted than allowed. (`LessThanOrEqual`)"""
+    """Return the names of which more is wanted than allowed. (`LessThanOrEqual`)"""
     return [name for name, most in allowed.items() if name in wanted and most < wanted[name]]
 
 
@@ -104,13 +104,13 @@ def _with_pod_level(resources: Resources, spec: Object, kind: str) -> Resources:
 
 
 def pod_requests(spec: Object, *, overhead: bool = True) -> Resources:
-    """What all containers of a Pod ask for; resources of the Pod itself override the sum."""
+    """Return what all containers of a Pod ask for; resources of the Pod itself override the sum."""
     found = _with_pod_level(_of_containers(spec, "requests"), spec, "requests")
     return add(found, parse(spec.get("overhead"))) if overhead else found
 
 
 def pod_limits(spec: Object, *, overhead: bool = True) -> Resources:
-    """As `pod_requests` for the limits; overhead counts where there is one."""
+    """Return the limits as `pod_requests` does the requests; overhead counts where there is a limit."""
     found = _with_pod_level(_of_containers(spec, "limits"), spec, "limits")
     return add(found, mask(parse(spec.get("overhead")), without_zeros(found))) if overhead else found
 

@@ -29,7 +29,7 @@ KEEPS_AWAY = (NO_SCHEDULE, NO_EXECUTE)
 
 
 def tolerates(toleration: AnyObject, taint: AnyObject) -> bool:
-    """The toleration matches the taint: no key means every key, no effect every effect. (`ToleratesTaint`)"""
+    """Match a toleration with a taint: no key means every key, no effect every effect. (`ToleratesTaint`)"""
     if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
         return False
     if toleration.get("key") and toleration["key"] != taint.get("key"):
@@ -43,7 +43,7 @@ def tolerates(toleration: AnyObject, taint: AnyObject) -> bool:
 def untolerated(
     taints: Iterable[AnyObject], tolerations: Collection[AnyObject], effects: Collection[str] = KEEPS_AWAY
 ) -> AnyObject | None:
-    """The first taint with one of `effects` that no toleration matches. (`FindMatchingUntoleratedTaint`)"""
+    """Return the first taint with one of `effects` that no toleration matches. (`FindMatchingUntoleratedTaint`)"""
     for taint in taints:
         if taint.get("effect") in effects and not any(tolerates(each, taint) for each in tolerations):
             return taint
@@ -51,20 +51,20 @@ def untolerated(
 
 
 def taints_of(node: AnyObject) -> list[Taint]:
-    """`spec.taints`."""
+    """Return `spec.taints`."""
     taints: list[Taint] = (node.get("spec") or {}).get("taints") or []
     return taints
 
 
 def required_node_terms(pod_spec: AnyObject) -> list[NodeSelectorTerm] | None:
-    """The terms of the required node affinity, one of which must match; None when there is no such affinity."""
+    """Return the terms of the required node affinity, one of which must match; None when there is no such affinity."""
     affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     return None if required is None else list(required.get("nodeSelectorTerms") or ())
 
 
 def matches_node(pod_spec: AnyObject, node: AnyObject) -> bool:
-    """`spec.nodeSelector` and the required node affinity. (`GetRequiredNodeAffinity(pod).Match(node)`)"""
+    """Match `spec.nodeSelector` and the required node affinity. (`GetRequiredNodeAffinity(pod).Match(node)`)"""
     labels = labels_of(node)
     if any(labels.get(key) != value for key, value in (pod_spec.get("nodeSelector") or {}).items()):
         return False
@@ -73,7 +73,7 @@ def matches_node(pod_spec: AnyObject, node: AnyObject) -> bool:
 
 
 def matches_term(term: NodeSelectorTerm, labels: Mapping[str, str], name: str) -> bool:
-    """All requirements of a node selector term; a term without any matches nothing."""
+    """Match all requirements of a node selector term; a term without any matches nothing."""
     expressions = term.get("matchExpressions") or ()
     fields = term.get("matchFields") or ()
     if not expressions and not fields:

@@ -38,7 +38,7 @@ def seconds_tolerated(tolerations: Sequence[AnyObject], taints: Sequence[AnyObje
 
 
 def first_untolerated(tolerations: Sequence[AnyObject], taints: Sequence[AnyObject]) -> AnyObject:
-    """The taint that is to blame: the first that is not tolerated, else the first whose tolerance ends first."""
+    """Return the taint that is to blame: the first that is not tolerated, else the first whose tolerance ends first."""
     for taint in taints:
         if not any(tolerates(each, taint) for each in tolerations):
             return taint
@@ -51,7 +51,7 @@ def first_untolerated(tolerations: Sequence[AnyObject], taints: Sequence[AnyObje
 
 
 def taint_text(taint: AnyObject) -> str:
-    """`key=value:effect`, as kubectl writes it."""
+    """Return `key=value:effect`, as kubectl writes it."""
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"
 

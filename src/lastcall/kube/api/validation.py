@@ -256,7 +256,7 @@ def validate_update(
     subresource: str = "",
     expressions: Expressions = ANY_EXPRESSIONS,
 ) -> list[FieldError]:
-    """Problems in the order of Kubernetes; empty when the update may be stored. (`rest.BeforeUpdate`)
+    """Return problems in the order of Kubernetes; empty when the update may be stored. (`rest.BeforeUpdate`)
 
     The API server checks metadata, whose names may then be any that a path can have, and its change, before it asks the
     kind (the strategy's `ValidateUpdate`), and most kinds do so again: Kubernetes lists a problem of metadata up to
@@ -318,5 +318,5 @@ same problems once more. The others do both once. Asked of Kubernetes 1.36.2, ki
 
 
 def metadata_update_errors(new: Object, old: Object) -> list[FieldError]:
-    """What may not change in metadata."""
+    """Check what may not change in metadata."""
     return metadata.validate_object_meta_update(new.get("metadata") or {}, old.get("metadata") or {})

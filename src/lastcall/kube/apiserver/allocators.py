@@ -36,7 +36,7 @@ class Allocator:
         return True
 
     def take_any(self, first: int | None = None) -> int | None:
-        """A free one that is not below `first`, None when all are taken."""
+        """Take a free one that is not below `first`, None when all are taken."""
         start = self._first if first is None else first
         size = self._last - start + 1
         if size <= 0:
@@ -93,7 +93,7 @@ class ClusterIPAllocator:
         self._upper_band = first + static_band(self._network.num_addresses)
 
     def take(self, address: str, *, dry_run: bool = False) -> None:
-        """Raises AllocationError, of a `dry_run` with another text."""
+        """Take an address. Raises AllocationError, of a `dry_run` with another text."""
         try:
             taken = self._allocator.take(int(IPv4Address(address)))
         except ValueError:
@@ -102,7 +102,7 @@ class ClusterIPAllocator:
             raise AllocationError(f"failed to allocate IP {address}: provided IP is already allocated")
 
     def take_any(self) -> str:
-        """From the upper band while it lasts: the lower one is for addresses that users choose.
+        """Take one from the upper band while it lasts: the lower one is for addresses that users choose.
 
         Source: KEP-3070, ServiceIPStaticSubrange. Raises AllocationError when the range is full.
         """
@@ -117,7 +117,7 @@ class ClusterIPAllocator:
 
 
 def static_band(size: int) -> int:
-    """How many of the lowest addresses are not handed out. (ipallocator.go:calculateRangeOffset)"""
+    """Return how many of the lowest addresses are not handed out. (ipallocator.go:calculateRangeOffset)"""
     return 0 if size <= 16 else min(256, max(16, size // 16))
 
 
@@ -128,7 +128,7 @@ class NodePortAllocator:
         self._allocator = Allocator(NODE_PORT_FIRST, NODE_PORT_LAST, random)
 
     def take(self, port: int, *, dry_run: bool = False) -> None:
-        """Raises AllocationError, the same for a `dry_run`."""
+        """Take a port. Raises AllocationError, the same for a `dry_run`."""
         try:
             taken = self._allocator.take(port)
         except ValueError:
@@ -140,7 +140,7 @@ class NodePortAllocator:
             raise AllocationError("provided port is already allocated")
 
     def take_any(self) -> int:
-        """Raises AllocationError when the range is full."""
+        """Take a free port. Raises AllocationError when the range is full."""
         port = self._allocator.take_any()
         if port is None:
             raise AllocationError("failed to allocate a nodePort: range is full")

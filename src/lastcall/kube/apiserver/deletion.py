@@ -90,7 +90,7 @@ class Decision(NamedTuple):
 
 
 def check_graceful_delete_pod(pod: Pod, asked: int | None) -> int:
-    """The grace period of a Pod that is not yet terminating, in seconds (CheckGracefulDelete)."""
+    """Return the grace period of a Pod that is not yet terminating, in seconds (CheckGracefulDelete)."""
     spec = pod.get("spec", {})
     if not spec.get("nodeName") or pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return 0
@@ -155,7 +155,7 @@ def _shorten(obj: Object, asked: int | None, now: datetime) -> BeforeDelete:
 
 
 def decide_delete(rules: DeleteRules, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
-    """What a DELETE with `options` does to `obj` as stored now (store.go:Delete).
+    """Decide what a DELETE with `options` does to `obj` as stored now (store.go:Delete).
 
     Raises the 409 StatusError of a failed precondition.
     """
@@ -189,7 +189,7 @@ def mark_as_deleting(obj: Object, now: datetime) -> None:
 
 
 def deletion_finalizers(policy: GarbageCollectionPolicy, had: list[str], options: DeleteOptions) -> list[str]:
-    """The finalizers after the garbage collector's two are set as asked (deletionFinalizersForGarbageCollection)."""
+    """Return the finalizers with the garbage collector's two as asked (deletionFinalizersForGarbageCollection)."""
     wanted = [name for name in had if name not in (ORPHAN_DEPENDENTS, FOREGROUND_DELETION)]
     if should_orphan_dependents(policy, had, options):
         wanted.append(ORPHAN_DEPENDENTS)
@@ -199,7 +199,7 @@ def deletion_finalizers(policy: GarbageCollectionPolicy, had: list[str], options
 
 
 def should_orphan_dependents(policy: GarbageCollectionPolicy, had: list[str], options: DeleteOptions) -> bool:
-    """orphanDependents, then propagationPolicy, then the object's own finalizer, then the kind's default."""
+    """Decide by orphanDependents, then propagationPolicy, then the object's own finalizer, then the kind's default."""
     if policy is GarbageCollectionPolicy.UNSUPPORTED:
         return False
     if options.orphan_dependents is not None:
@@ -213,7 +213,7 @@ def should_orphan_dependents(policy: GarbageCollectionPolicy, had: list[str], op
 
 
 def should_delete_dependents(policy: GarbageCollectionPolicy, had: list[str], options: DeleteOptions) -> bool:
-    """Whether the object waits for its dependents (Foreground)."""
+    """Return whether the object waits for its dependents (Foreground)."""
     if policy is GarbageCollectionPolicy.UNSUPPORTED or options.orphan_dependents is not None:
         return False
     if options.propagation_policy is not None:
@@ -225,7 +225,7 @@ def should_delete_dependents(policy: GarbageCollectionPolicy, had: list[str], op
 
 
 def should_delete_during_update(new: AnyObject, old: AnyObject) -> bool:
-    """Whether an update of `old` to `new` removes the object instead of writing it (ShouldDeleteDuringUpdate)."""
+    """Return whether an update of `old` to `new` removes the object (ShouldDeleteDuringUpdate)."""
     meta: ObjectMeta = old["metadata"]
     return (
         not finalizers_of(new)
@@ -235,7 +235,7 @@ def should_delete_during_update(new: AnyObject, old: AnyObject) -> bool:
 
 
 def decide_namespace_delete(namespace: Namespace, options: DeleteOptions, now: datetime) -> Decision:
-    """A DELETE of a Namespace: the first one turns the phase, the last one (spec.finalizers empty) removes.
+    """Decide about a DELETE of a Namespace: the first turns the phase, the last (spec.finalizers empty) removes.
 
     Raises the 409 StatusError of a failed precondition.
     """
@@ -276,12 +276,12 @@ def _namespace_finalizers(had: list[str], options: DeleteOptions) -> list[str]:
 
 
 def should_delete_namespace_during_update(new: Namespace, old: Namespace) -> bool:
-    """As `should_delete_during_update`, and spec.finalizers must be empty too."""
+    """Return what `should_delete_during_update` does, but spec.finalizers must be empty too."""
     return not new.get("spec", {}).get("finalizers") and should_delete_during_update(new, old)
 
 
 def check_preconditions(rules: DeleteRules, obj: AnyObject, options: DeleteOptions) -> None:
-    """Raises 409 Conflict; the message names the Kind where other conflicts name the resource."""
+    """Raise 409 Conflict; the message names the Kind where other conflicts name the resource."""
     meta: ObjectMeta = obj["metadata"]
     uid, version = meta.get("uid", ""), meta.get("resourceVersion", "")
     name = meta.get("name", "")

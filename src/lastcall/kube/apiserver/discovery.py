@@ -70,7 +70,7 @@ _SCALE = _Subresource(STATUS_VERBS, ("autoscaling", "v1", "Scale"))
 
 
 def verbs_of(resource: Resource) -> tuple[str, ...]:
-    """What can be done with the resource itself, in discovery's (alphabetical) order."""
+    """Return the verbs of the resource itself, in discovery's (alphabetical) order."""
     if resource == BINDINGS or resource in REVIEWS:
         return ("create",)
     if resource in COMPUTED:
@@ -87,12 +87,12 @@ def _subresource(resource: Resource, name: str) -> _Subresource:
 
 
 def subresource_verbs(resource: Resource, name: str) -> tuple[str, ...]:
-    """What can be done with a subresource, in discovery's (alphabetical) order."""
+    """Return the verbs of a subresource, in discovery's (alphabetical) order."""
     return _subresource(resource, name).verbs
 
 
 def response_kind(resource: Resource, subresource: str) -> tuple[str, str, str]:
-    """(group, version, kind) of what a subresource takes and answers."""
+    """Return (group, version, kind) of what a subresource accepts and answers."""
     return _subresource(resource, subresource).response_kind or (resource.group, resource.version, resource.kind)
 
 
@@ -266,7 +266,7 @@ def _with_etag(document: Object) -> tuple[bytes, str]:
 
 
 def version_info(minor_version: str) -> Object:
-    """/version for `1.23`, `1.27`, … Raises ValueError for a version that is not in `RELEASES`."""
+    """Return /version for `1.23`, `1.27`, … Raises ValueError for a version that is not in `RELEASES`."""
     if minor_version not in RELEASES:
         raise ValueError(f"kubernetes_version {minor_version!r}: must be one of {', '.join(RELEASES)}")
     major, minor = minor_version.split(".")

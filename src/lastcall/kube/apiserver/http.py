@@ -116,7 +116,7 @@ class APIHandler:
         await self._responses.sendings.disconnect_stalled()
 
     async def close(self) -> None:
-        """Requests have ended."""
+        """Close what requests have opened, after they have ended."""
         await self._objects.close()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -325,7 +325,7 @@ def _abort_soon(request: web.BaseRequest) -> None:
 
 
 def is_stream(info: RequestInfo) -> bool:
-    """Whether an answer lasts as long as the client wants (longRunningRequestCheck)."""
+    """Return whether an answer lasts as long as the client wants (longRunningRequestCheck)."""
     return info.verb == "watch" or info.subresource in LONG
 
 

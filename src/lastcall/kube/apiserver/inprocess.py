@@ -37,7 +37,7 @@ class DecodedEvents:
         return self._decoded(await anext(self._events))
 
     def take(self) -> WatchEvent | None:
-        """The next event when it has come already."""
+        """Return the next event if it has come already, else None."""
         event = self._events.take()
         return None if event is None else self._decoded(event)
 
@@ -223,7 +223,7 @@ class InProcessClient:
         return answer.object
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 __all__ = ["InProcessClient", "StatusError"]

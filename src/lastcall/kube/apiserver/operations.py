@@ -95,7 +95,7 @@ class Operations:
 
     @property
     def kubelet_tls(self) -> "ssl.SSLContext | None":
-        """With what a kubelet knows this server, and this server a kubelet."""
+        """Return the context by which a kubelet knows this server, and this server a kubelet."""
         return self._connections.kubelet_tls
 
     @property

@@ -118,7 +118,7 @@ class WriteRecords:
 
     @contextmanager
     def refusals(self, context: RequestContext, resource: Resource, pod: Object) -> Iterator[None]:
-        """Where admission may not let a DELETE pass."""
+        """Record a DELETE that admission refuses in the block."""
         try:
             yield
         except StatusError as error:
@@ -133,7 +133,7 @@ class WriteRecords:
             raise
 
     def marked(self, context: RequestContext, resource: Resource, pod: Object, old: Object, rule: rules.Rule) -> None:
-        """The first write of a DELETE: the graceful delete is acknowledged, or its grace period became shorter."""
+        """Record the first write of a DELETE: it is acknowledged as graceful, or its grace period became shorter."""
         if resource.kind in OWNERS or resource is NAMESPACES:
             if old["metadata"].get("deletionTimestamp") is None:
                 self._owner_deleted(context, resource, pod, rule)
@@ -172,7 +172,7 @@ class WriteRecords:
     def evicted(
         self, context: RequestContext, pod: Object, rule: rules.Rule, why: str, budget: "GroundsOfDecision"
     ) -> None:
-        """An eviction is granted; its DELETE comes next. `why` says what the budget said."""
+        """Record that an eviction is granted; its DELETE comes next. `why` says what the budget said."""
         by = context.user.name
         if client := context.user_agent.partition("/")[0]:
             by = f"{client} (user {by})"

@@ -36,8 +36,10 @@ class RequestInfo(NamedTuple):
     field_selector: str = ""
 
     def selects(self, field: str, value: str) -> bool:
-        """Whether only objects with this value of the field are asked for. A selector that cannot be read asks for
-        nothing (authorizer.Attributes.GetFieldSelector)."""
+        """Return whether only objects with this value of the field are asked for.
+
+        A selector that cannot be read asks for nothing (authorizer.Attributes.GetFieldSelector).
+        """
         try:
             return any(
                 (term.label, term.operator, term.value) == (field, "=", value)
@@ -47,8 +49,10 @@ class RequestInfo(NamedTuple):
             return False
 
     def with_selector(self, field_selector: str) -> "RequestInfo":
-        """As the authorizer sees a request about a collection: a request for one name by a field selector asks for that
-        object (requestinfo.go)."""
+        """Return the request as the authorizer sees it, with a field selector of a collection.
+
+        A request for one name by a field selector asks for that object (requestinfo.go).
+        """
         if not field_selector or self.name:
             return self
         name = exact_name(field_selector) if self.verb in ("list", "watch") else ""
@@ -56,12 +60,12 @@ class RequestInfo(NamedTuple):
 
 
 def is_true(query: Mapping[str, str], name: str) -> bool:
-    """A boolean query parameter is true when it is there and neither `0` nor `false`, whatever else it says."""
+    """Return whether a boolean query parameter is there and neither `0` nor `false`, whatever else it says."""
     return name in query and query[name].lower() not in ("0", "false")
 
 
 def exact_name(field_selector: str) -> str:
-    """The name that a field selector asks for, "" when it asks for none or cannot be read."""
+    """Return the name that a field selector asks for, "" when it asks for none or cannot be read."""
     try:
         terms = field_terms(field_selector)
     except StatusError:

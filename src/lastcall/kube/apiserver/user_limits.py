@@ -207,7 +207,7 @@ class Shares:
         self._owners[connection] = share
 
     def lost(self, connection: object) -> None:
-        """A connection has ended."""
+        """Give back what a connection held that has ended."""
         if (share := self._owners.pop(connection, None)) is not None:
             share.connections -= 1
             share.memory.give_back(CONNECTION_BYTES)

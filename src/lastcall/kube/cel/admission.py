@@ -122,7 +122,7 @@ def environment(
     objects: Type = types.DYN,
     shapes: TypeProvider | None = None,
 ) -> Environment:
-    """What expressions may name; None is a name that they do not have.
+    """Return what expressions may name; None is a name that they do not have.
 
     `variables`: the types of the policy's own variables. `objects`: the type of `object` and `oldObject`; `shapes`
     knows the fields of that type and of `params`.
@@ -146,7 +146,7 @@ def environment(
 
 
 def declared(result: Type) -> Type:
-    """As what a variable with this result is declared. (composition.go:convertCelTypeToDeclType)"""
+    """Return as what a variable with this result is declared. (composition.go:convertCelTypeToDeclType)"""
     if result in _SIMPLE:
         return result
     if result.kind in ("list", "map"):

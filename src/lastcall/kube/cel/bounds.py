@@ -28,7 +28,7 @@ class Bounds:
         return Bounds(min(self.min, other.min), max(self.max, other.max))
 
     def times(self, factor: float) -> "Bounds":
-        """Each bound times a factor, rounded up."""
+        """Multiply each bound by a factor, rounded up."""
         return Bounds(scaled(self.min, factor), scaled(self.max, factor))
 
 
@@ -48,15 +48,15 @@ class Operand(Protocol):
 
     @property
     def size(self) -> Bounds:
-        """Its size; UNKNOWN without any knowledge."""
+        """Return its size; UNKNOWN without any knowledge."""
 
     @property
     def known_size(self) -> Bounds | None:
-        """The size that was computed from the expression alone (cel-go's ComputedSize), if any."""
+        """Return the size that was computed from the expression alone (cel-go's ComputedSize), if any."""
 
     @property
     def literal(self) -> object:
-        """The value of a literal, None for everything else."""
+        """Return the value of a literal, None for everything else."""
 
     def element(self) -> "Operand | None":
         """Return the value of any element of a list; None for what is not a list."""

@@ -38,7 +38,7 @@ def _environment() -> Environment:
 
 
 def selector_problem(text: str) -> str:
-    """What is wrong with a selector; "" for nothing, and for one with `cel.bind`, which is not looked at."""
+    """Return what is wrong with a selector; "" for nothing, and for one with `cel.bind`, which is not checked."""
     if _BIND in text:
         return ""
     try:

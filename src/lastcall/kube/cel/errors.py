@@ -30,7 +30,7 @@ class ProgramError(Exception):
 
 
 def shown(source: str, issues: Iterable[Issue]) -> str:
-    """Each issue with its line and a mark below it, in the order of their places."""
+    """Format each issue with its line and a mark below it, in the order of their places."""
     lines = source.split("\n")
     placed = sorted(((*_place(source, issue.offset), issue.message) for issue in issues), key=lambda each: each[:2])
     texts = [_text(lines, *each) for each in placed[:MOST_SHOWN]]

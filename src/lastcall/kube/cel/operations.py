@@ -93,7 +93,10 @@ def is_map(value: object) -> bool:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """`==`: numbers across their types, lists and maps by their elements; values of other types are never equal."""
+    """Compare as `==` does: numbers across their types, lists and maps by their elements.
+
+    Values of other types are never equal.
+    """
     kind, other = left.__class__, right.__class__
     if kind is other and kind in PLAIN:
         return bool(left == right)
@@ -127,7 +130,7 @@ def same_entry(left: object, right: object, key: object) -> bool:
 
 
 def compare_numbers(left: Any, right: Any) -> int | None:
-    """-1, 0 or 1; None with a NaN. An int beside a double becomes a double first, as in cel-go."""
+    """Return -1, 0 or 1; None with a NaN. An int beside a double becomes a double first, as in cel-go."""
     if left.__class__ is float or right.__class__ is float:
         left, right = float(left), float(right)
     if left < right:
@@ -136,7 +139,7 @@ def compare_numbers(left: Any, right: Any) -> int | None:
 
 
 def compare(left: Any, right: Any) -> int:
-    """The order of two values: -1, 0 or 1. Raises EvaluationError for values without an order."""
+    """Return the order of two values: -1, 0 or 1. Raises EvaluationError for values without an order."""
     kind, other = left.__class__, right.__class__
     if kind in NUMBERS and other in NUMBERS:
         found = compare_numbers(left, right)
@@ -149,14 +152,14 @@ def compare(left: Any, right: Any) -> int:
 
 
 def size_of(value: object) -> int | None:
-    """Elements of a list or a map, code points of a string, bytes; None for what has no size."""
+    """Count the elements of a list or a map, the code points of a string, or bytes; None for what has no size."""
     if value.__class__ in SIZED or is_list(value) or is_map(value):
         return len(value)  # type: ignore[arg-type]
     return getattr(value, "cel_size", None)
 
 
 def cost_size(value: object) -> int:
-    """The size that costs count: 1 for what has none (cel-go interpreter/runtimecost.go:actualSize)."""
+    """Return the size that costs count: 1 for what has none (cel-go interpreter/runtimecost.go:actualSize)."""
     kind = value.__class__
     if kind in SIZED:
         return len(value)  # type: ignore[arg-type]
@@ -169,7 +172,7 @@ def cost_size(value: object) -> int:
 
 
 def find(container: Any, key: object) -> object:
-    """The value at a key of a map, NOTHING without one. 1, 1u and 1.0 are the same key, true is another."""
+    """Return the value at a key of a map, NOTHING without one. 1, 1u and 1.0 are the same key, true is another."""
     if container.__class__ is dict:
         if key.__class__ is bool:
             key = BoolKey(key)
@@ -190,12 +193,12 @@ def keys_of(container: Any) -> Iterator[object]:
 
 
 def elements(value: Any) -> Iterator[object]:
-    """The elements of a list, the keys of a map."""
+    """Return the elements of a list, the keys of a map."""
     return keys_of(value) if is_map(value) else iter(value)
 
 
 def contains(container: Any, element: object) -> bool:
-    """`in`."""
+    """Return whether `element` is in a list, or a key of a map (`in`)."""
     if is_map(container):
         return find(container, element) is not NOTHING
     if is_list(container):

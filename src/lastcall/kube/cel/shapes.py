@@ -45,7 +45,7 @@ _FORMATS = {"duration": (DURATION, 3, 32), "date": (TIMESTAMP, 12, 12), "date-ti
 
 @lru_cache(4096)
 def escaped(name: str) -> str:
-    """The name that expressions write for a field; "" for one that they cannot name."""
+    """Return the name that expressions write for a field; "" for one that they cannot name."""
     if _ALLOWED.fullmatch(name) is None:
         return ""
     if name in _RESERVED:
@@ -88,15 +88,15 @@ class Shapes:
 
 
 def with_metadata(schema: Object) -> Object:
-    """With what the root of every object has."""
+    """Add what the root of every object has."""
     own = {"kind": _TEXT, "apiVersion": _TEXT, "metadata": _META}
     return {**schema, "properties": {**(schema.get("properties") or {}), **own}}
 
 
 def shape_of(schema: Any, shapes: Shapes, name: str, *, root: bool = False) -> Shape | None:
-    """None for what expressions do not see. `name` is that of the type, if it is an object; those inside go on from it.
+    """Return the shape of a schema, None for what expressions do not see. (`SchemaDeclType`)
 
-    (`SchemaDeclType`)
+    `name` is that of the type, if it is an object; those inside go on from it.
     """
     if not isinstance(schema, dict):
         return None

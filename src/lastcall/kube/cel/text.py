@@ -34,7 +34,7 @@ def read_uint(text: str) -> int | None:
 
 
 def read_float(text: str) -> float | None:
-    """strconv.ParseFloat: None for what is not a number, and for numbers beyond every double."""
+    """Parse as strconv.ParseFloat does: None for what is not a number, and for numbers beyond every double."""
     if "_" in text:
         if _BESIDE_NO_DIGIT.search(text):
             return None
@@ -54,7 +54,7 @@ def read_float(text: str) -> float | None:
 
 
 def short_float(value: float) -> str:
-    """Go's `%g`: the shortest digits that read back as the same double."""
+    """Format as Go's `%g` does: the shortest digits that read back as the same double."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -77,7 +77,7 @@ def fixed_digits(text: str, point: int) -> str:
 
 
 def long_float(value: float) -> str:
-    """strconv.FormatFloat(value, 'f', -1, 64): all digits, no exponent."""
+    """Format as strconv.FormatFloat(value, 'f', -1, 64) does: all digits, no exponent."""
     if math.isnan(value) or math.isinf(value):
         return short_float(value)
     return format(Decimal(repr(value)), "f").removesuffix(".0")
@@ -91,14 +91,14 @@ def read_duration(text: str) -> Duration | None:
 
 
 def written_duration(value: Duration) -> str:
-    """Seconds without an exponent, as duration-to-string conversion writes them."""
+    """Format the seconds without an exponent, as duration-to-string conversion writes them."""
     seconds, rest = divmod(abs(value.nanoseconds), SECOND)
     amount = float(seconds) + float(rest) / 1e9
     return f"{long_float(-amount if value.nanoseconds < 0 else amount)}s"
 
 
 def go_duration(value: Duration) -> str:
-    """time.Duration.String: `1h2m0.5s`, `1.5ms`."""
+    """Format as time.Duration.String does: `1h2m0.5s`, `1.5ms`."""
     total = abs(value.nanoseconds)
     sign = "-" if value.nanoseconds < 0 else ""
     if total == 0:
@@ -118,7 +118,7 @@ def _trimmed(amount: int, unit: int) -> str:
 
 
 def read_timestamp(text: str) -> Timestamp | None:
-    """time.Parse(time.RFC3339); the caller checks the range of years."""
+    """Parse as time.Parse(time.RFC3339) does; the caller checks the range of years."""
     if not _RFC3339.match(text):
         return None
     date, clock = text.split("T")
@@ -143,7 +143,7 @@ def in_range(value: Timestamp) -> bool:
 
 
 def written_timestamp(value: Timestamp) -> str:
-    """RFC 3339 with nanoseconds, without zeros at the end, in the zone that it was written in."""
+    """Format as RFC 3339 with nanoseconds, without zeros at the end, in the zone that it was written in."""
     seconds, rest = divmod(value.nanoseconds, SECOND)
     days, seconds = divmod(seconds + value.offset, 86400)
     when = calendar_day(days)
@@ -156,7 +156,7 @@ def written_timestamp(value: Timestamp) -> str:
 
 
 def calendar_day(days: int) -> str:
-    """The date some days after 1970-01-01; a zone may shift it out of the years 1 to 9999."""
+    """Return the date some days after 1970-01-01; a zone may shift it out of the years 1 to 9999."""
     try:
         return (date(1970, 1, 1) + timedelta(days)).isoformat()
     except OverflowError:
@@ -164,7 +164,7 @@ def calendar_day(days: int) -> str:
 
 
 def shown(value: object) -> str:
-    """A value in Go's `%v`, for messages."""
+    """Format a value as Go's `%v` does, for messages."""
     if value is None:
         return "0"
     if isinstance(value, bool):

@@ -46,17 +46,17 @@ def type_of(inner: Type) -> Type:
 
 
 def opaque(name: str, *parameters: Type) -> Type:
-    """A type that only functions know (`net.IP`, `kubernetes.Quantity`)."""
+    """Make a type that only functions know (`net.IP`, `kubernetes.Quantity`)."""
     return Type("opaque", name, parameters)
 
 
 def parameter(name: str) -> Type:
-    """A type variable of a declaration (`T`)."""
+    """Make a type variable of a declaration (`T`)."""
     return Type("parameter", name)
 
 
 def object_type(name: str) -> Type:
-    """A type with fields; a TypeProvider knows them."""
+    """Make a type with fields; a TypeProvider knows them."""
     return Type("object", name)
 
 
@@ -66,10 +66,10 @@ class TypeProvider(Protocol):
     def has(self, name: str) -> bool: ...
 
     def field(self, name: str, field: str) -> Type | None:
-        """The type of a field of the object type `name`; None: no such field."""
+        """Return the type of a field of the object type `name`; None: no such field."""
 
     def fields(self, name: str) -> Mapping[str, Type]:
-        """All fields of an object type (a struct literal needs them)."""
+        """Return all fields of an object type (a struct literal needs them)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,12 @@ _DECLARED = {"null": "null_type", "timestamp": "google.protobuf.Timestamp", "dur
 
 
 def shown(type_: Type) -> str:
-    """A type as messages of the checker name it. (cel-go checker/format.go:FormatCELType)"""
+    """Return a type as messages of the checker name it. (cel-go checker/format.go:FormatCELType)"""
     return _text(type_, _SHOWN)
 
 
 def text(type_: Type) -> str:
-    """A type as Go prints it (`Type.String`): what an expression evaluates to."""
+    """Return a type as Go prints it (`Type.String`): what an expression evaluates to."""
     return _text(type_, _DECLARED)
 
 

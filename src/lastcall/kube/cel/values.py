@@ -101,7 +101,7 @@ class MapView(Protocol):
     """Its type's name; "map" for what has no object type."""
 
     def find(self, key: object) -> object:
-        """The value of a field, NOTHING without one. Raises EvaluationError for what the schema does not allow."""
+        """Return the value of a field, NOTHING without one. Raises EvaluationError if the schema forbids it."""
 
     def __iter__(self) -> Iterator[object]: ...
 
@@ -113,7 +113,7 @@ class ListView(Protocol):
     """A list of the API that is read through its schema; a list of type set or map has equality and sums of its own."""
 
     def at(self, index: int) -> object:
-        """An element; the index is within the list."""
+        """Return an element; the index is within the list."""
 
     def __iter__(self) -> Iterator[object]: ...
 

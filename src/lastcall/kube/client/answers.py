@@ -19,14 +19,14 @@ MOST_EVENT_BYTES = 16 << 20
 
 
 def with_its_kind(obj: Object, resource: Resource) -> Object:
-    """An object that comes as metadata, with its own kind."""
+    """Set the resource's own kind in an object that comes as metadata, and return it."""
     if obj.get("kind") == "PartialObjectMetadata":
         obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
     return obj
 
 
 async def chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """The body as it comes. Raises ConnectionLost."""
+    """Yield the body as it comes. Raises ConnectionLost."""
     try:
         async for chunk in response.content.iter_any():
             yield chunk
@@ -83,7 +83,7 @@ def unusable(method: str, url: str, why: str) -> UnusableAnswer:
 async def watch_events(
     response: aiohttp.ClientResponse, bookmarks: bool, resource: Resource
 ) -> AsyncIterator[WatchEvent]:
-    """One event per line, which may be longer than any read buffer.
+    """Yield one event per line, which may be longer than any read buffer.
 
     Raises ConnectionLost, UnusableAnswer for an event of more than MOST_EVENT_BYTES.
     """
@@ -123,7 +123,7 @@ def _watch_event(line: bytes) -> WatchEvent:
 
 
 def lost_connection(method: str, url: str, error: BaseException) -> ConnectionLost:
-    """What is raised for what the library noticed."""
+    """Return the error to raise for what the library noticed."""
     reason = why_lost(error)
     found = ConnectionLost(f"{method} {url}: {reason}")
     found.reason = reason
@@ -155,7 +155,7 @@ Source: apimachinery pkg/api/errors/errors.go:NewGenericServerResponse.
 
 
 def status_error(method: str, path: str, code: int, headers: dict[str, str], body: bytes) -> StatusError:
-    """What is raised for a failure, also where the body is something other than a Status."""
+    """Return the error to raise for a failure, also where the body is something other than a Status."""
     try:
         status = orjson.loads(body)
     except orjson.JSONDecodeError:

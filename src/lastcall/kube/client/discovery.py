@@ -51,7 +51,7 @@ class Discovered:
 
     @property
     def error(self) -> str:
-        """What is not known, "" when everything is. (`ErrGroupDiscoveryFailed`)"""
+        """Return what is not known, "" when everything is. (`ErrGroupDiscoveryFailed`)"""
         if not self.failed:
             return ""
         listed = ", ".join(sorted(f"{group_version}: {why}" for group_version, why in self.failed.items()))

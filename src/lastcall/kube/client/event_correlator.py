@@ -58,7 +58,7 @@ class EventCorrelator:
         self._known: _Recent[_Known] = _Recent()
 
     def correlate(self, event: Object, moment: datetime) -> Write | None:
-        """The write for a fresh `event` (count 1, first = last = now), None when the spam filter swallows it.
+        """Return the write for a fresh `event` (count 1, first = last = now), None when the spam filter drops it.
 
         The order is the original's: aggregate, count, and only then filter.
         """

@@ -37,7 +37,7 @@ class Telling(Protocol):
 
 
 def tell_of_fault(events: Telling, obj: AnyObject, error: BaseException) -> None:
-    """What a guard caught at `obj`, as an Event on it."""
+    """Write what a guard caught at `obj` as an Event on it."""
     text = f"An internal error, tried again later: {crash_guard.text_of(error)}"
     with contextlib.suppress(Exception):  # what is wrong with the object may be what an Event needs
         events.event(obj, "Warning", INTERNAL_ERROR, text)
@@ -74,7 +74,7 @@ class EventRecorder:
         *,
         field_path: str = "",
     ) -> None:
-        """Say `reason` and `message` about `obj`, which needs kind, apiVersion and metadata. Never blocks.
+        """Report `reason` and `message` about `obj`, which needs kind, apiVersion and metadata. Never blocks.
 
         `field_path` names a part of the object: `spec.containers{web}`.
         """

@@ -95,7 +95,7 @@ class Informer(Generic[T]):
         on_update: OnUpdate[T] | None = None,
         on_delete: OnDelete[T] | None = None,
     ) -> None:
-        """Register; what the cache holds already is reported through `on_add` at once.
+        """Register handlers. What the cache holds already is reported through `on_add` at once.
 
         `on_update(old, new)`; `on_delete` gets the last state known, which may be older than the real last one when
         the deletion happened while no watch was open.

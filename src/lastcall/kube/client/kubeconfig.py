@@ -35,7 +35,7 @@ MOST_CONFIG_BYTES = 64 << 20
 
 
 def kubeconfig_paths(explicit: str = "", environ: Mapping[str, str] | None = None) -> list[Path]:
-    """The files to read: the explicit one, else those of $KUBECONFIG, else ~/.kube/config."""
+    """Return the files to read: the explicit one, else those of $KUBECONFIG, else ~/.kube/config."""
     if explicit:
         return [Path(explicit)]
     env = os.environ if environ is None else environ
@@ -110,7 +110,7 @@ def render_kubeconfig(
     key_pem: bytes = b"",
     namespace: str = "",
 ) -> str:
-    """A kubeconfig with one cluster, user and context of that `name`, as YAML. It holds secrets: write it with 0600."""
+    """Return a kubeconfig with one cluster, user and context `name`, as YAML. It holds secrets: write it with 0600."""
     user: dict[str, str] = {}
     if token:
         user["token"] = token

@@ -112,7 +112,7 @@ class WorkQueue(Generic[K]):
             self._wake.set()
 
     def add_after(self, item: K, seconds: float) -> None:
-        """`add` not earlier than `seconds` from now. Of several waits for one item the earliest counts."""
+        """Add `item` not earlier than `seconds` from now. Of several waits for one item the earliest counts."""
         if self._shut_down:
             return
         if seconds <= 0:
@@ -127,7 +127,7 @@ class WorkQueue(Generic[K]):
         self._wake.set()
 
     def add_rate_limited(self, item: K) -> None:
-        """`add_after` by the rate limit; counts one failure of `item`."""
+        """Add `item` when the rate limit allows, and count one failure of it."""
         failures = self._failures.get(item, 0)
         self._failures[item] = failures + 1
         self._retries += 1
@@ -138,15 +138,15 @@ class WorkQueue(Generic[K]):
         self.add_after(item, delay)
 
     def forget(self, item: K) -> None:
-        """The item succeeded: its failures count no more."""
+        """Forget the failures of `item`, which succeeded."""
         self._failures.pop(item, None)
 
     def num_requeues(self, item: K) -> int:
-        """How often `add_rate_limited` was called since the last `forget`."""
+        """Return how often `add_rate_limited` was called since the last `forget`."""
         return self._failures.get(item, 0)
 
     async def get(self) -> K:
-        """The next item; call `done` with it. Raises QueueShutDown when shut down and drained."""
+        """Wait for the next item; call `done` with it. Raises QueueShutDown when shut down and drained."""
         while True:
             next_due = self._move_due()
             if self._queue:
@@ -169,7 +169,7 @@ class WorkQueue(Generic[K]):
                 continue
 
     def done(self, item: K) -> None:
-        """The worker has finished with `item`; what was added meanwhile is handed out again."""
+        """Finish `item`. If it was added meanwhile, it is handed out again."""
         if (began := self._processing.pop(item, None)) is not None:
             self._worked.observe((self._clock.monotonic_ns() - began) / 1e9)
         if item in self._dirty:
@@ -186,7 +186,7 @@ class WorkQueue(Generic[K]):
         self._wake.set()
 
     def families(self) -> Iterator[Family]:
-        """What was counted."""
+        """Yield the metrics of the queue."""
         labels, now = {"name": self._name}, self._clock.monotonic_ns()
         running = [(now - began) / 1e9 for began in self._processing.values()]
         yield "workqueue_adds_total", [(labels, self._adds)]

@@ -4,7 +4,7 @@ from lastcall.kube.api.errors import StatusError
 
 
 def namespace_is_terminating(error: StatusError) -> bool:
-    """A create was refused because its namespace goes away: nothing to retry.
+    """Return whether a create was refused because its namespace is terminating: nothing to retry.
 
     Source: apiserver pkg/admission/plugin/namespace/lifecycle (cause NamespaceTerminating).
     """

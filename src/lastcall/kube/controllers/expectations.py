@@ -28,7 +28,7 @@ class Expectations:
         self._expected: dict[str, _Expected] = {}
 
     def satisfied(self, key: str) -> bool:
-        """True when nothing is awaited, or it was awaited for too long."""
+        """Return True when nothing is awaited, or it was awaited for too long."""
         expected = self._expected.get(key)
         if expected is None or (expected.creations <= 0 and not expected.deletions):
             return True
@@ -41,13 +41,13 @@ class Expectations:
         self._expected[key] = _Expected(monotonic(self._clock), deletions=dict.fromkeys(uids))
 
     def expect_more(self, key: str, creations: int, deletions: list[str]) -> None:
-        """Both at once, beside what is awaited already."""
+        """Expect creations and deletions at once, beside what is awaited already."""
         expected = self._expected.setdefault(key, _Expected(monotonic(self._clock)))
         expected.creations += creations
         expected.deletions |= dict.fromkeys(deletions)
 
     def creation_observed(self, key: str) -> None:
-        """Seen, or failed: either way nothing more is to be awaited for it."""
+        """Stop waiting for one creation: it was seen, or it failed."""
         expected = self._expected.get(key)
         if expected is not None and expected.creations > 0:
             expected.creations -= 1
@@ -58,5 +58,5 @@ class Expectations:
             expected.deletions.pop(uid, None)
 
     def forget(self, key: str) -> None:
-        """The owner is gone."""
+        """Forget an owner that is gone."""
         self._expected.pop(key, None)

@@ -26,7 +26,7 @@ HASH_LABEL = "controller.kubernetes.io/hash"
 
 
 def revision_data(owner: Owner) -> Object:
-    """What a revision holds: a strategic merge patch that puts the template back, keys in order as Go writes them.
+    """Return the strategic merge patch in a revision, which restores the template, keys in order as Go writes them.
 
     Clients compare it byte by byte (`daemon.Match`). (`getPatch`)
     """
@@ -41,14 +41,14 @@ def _in_order(value: object) -> object:
 
 
 def with_revision(owner: StatefulSet, revision: ControllerRevision) -> StatefulSet:
-    """The owner as it was at `revision`. (`ApplyRevision`)"""
+    """Return the owner as it was at `revision`. (`ApplyRevision`)"""
     template = copy_object(revision["data"]["spec"]["template"])
     template.pop("$patch", None)
     return {**owner, "spec": {**owner["spec"], "template": template}}
 
 
 def by_revision(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
-    """Oldest first. (`SortControllerRevisions`)"""
+    """Sort oldest first. (`SortControllerRevisions`)"""
     return sorted(revisions, key=lambda each: (each["revision"], each["metadata"]["creationTimestamp"], name_of(each)))
 
 
@@ -60,7 +60,7 @@ def new_revision(
     labels: dict[str, str],
     hash_label: str = HASH_LABEL,
 ) -> ControllerRevision:
-    """A ControllerRevision that is not stored yet; named after the hash of what it holds, which `hash_label` says."""
+    """Make a ControllerRevision that is not stored yet, named after the hash of its data (label `hash_label`)."""
     data = revision_data(owner)
     value = template_hash(data, collisions)
     return {
@@ -82,7 +82,7 @@ def equal(one: ControllerRevision, other: ControllerRevision) -> bool:
 
 
 def next_number(revisions: Sequence[ControllerRevision]) -> int:
-    """`revisions` oldest first."""
+    """Return the number of the next revision; `revisions` oldest first."""
     return int(revisions[-1]["revision"]) + 1 if revisions else 1
 
 
@@ -97,7 +97,7 @@ class RevisionWriter:
     async def current(
         self, owner: Owner, revisions: Sequence[ControllerRevision], collisions: int | None, labels: dict[str, str]
     ) -> tuple[ControllerRevision, int | None]:
-        """The revision of the owner's template, made or renumbered as needed, and the collision count.
+        """Return the revision of the owner's template, made or renumbered as needed, and the collision count.
 
         `revisions` are all of the owner, oldest first. Raises StatusError.
         """

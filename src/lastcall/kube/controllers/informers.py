@@ -49,7 +49,7 @@ def by_node(pod: Object) -> tuple[str, ...]:
 
 
 def is_managed(service: AnyObject) -> bool:
-    """False for Services without a selector and ExternalName ones: their endpoints are left alone."""
+    """Return False for Services without a selector and ExternalName ones: their endpoints are left alone."""
     spec = service.get("spec", {})
     return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
 
@@ -104,9 +104,10 @@ class Informers:
         self._pod_routes: PodRoutes | None = None
 
     def get(self, resource: Resource) -> Informer[T]:
-        """The cache of one kind, with the indexes `namespace` and `controller`; Pods: `node`, Services: `selecting`.
+        """Return the cache of one kind. Its indexes are `namespace` and `controller`; Pods: `node`, Services:
+        `selecting`.
 
-        What its objects are is said where it is kept: `self._pods: Informer[Pod] = informers.get(PODS)`.
+        The caller's annotation says what its objects are: `self._pods: Informer[Pod] = informers.get(PODS)`.
         """
         informer = self._informers.get(resource)
         if informer is None:
@@ -124,19 +125,19 @@ class Informers:
         return informer
 
     def of(self, resource: Resource, namespace: str) -> Informer[T]:
-        """A cache of one namespace alone. It is not shared: the caller runs it."""
+        """Make a cache of one namespace alone. It is not shared: the caller runs it."""
         return Informer(self._client, resource, namespace, world=self._world)
 
     @property
     def pods_by_owner(self) -> PodsByOwner:
-        """The Pods of each owner, counted."""
+        """Return the Pods of each owner, counted."""
         if self._pods_by_owner is None:
             self._pods_by_owner = PodsByOwner(self.get(PODS))
         return self._pods_by_owner
 
     @property
     def pod_routes(self) -> PodRoutes:
-        """The events of Pods for the controllers that own them."""
+        """Return the events of Pods for the controllers that own them."""
         if self._pod_routes is None:
             self._pod_routes = PodRoutes(self.get(PODS))
         return self._pod_routes
@@ -160,5 +161,5 @@ class Informers:
 
 
 def owned_and_orphans(informer: Informer[T], owner_uid: str, namespace: str) -> list[T]:
-    """The objects that an owner may have to claim or release: its own, and those in its namespace that nobody owns."""
+    """Return the objects that an owner may have to claim or release: its own, and orphans in its namespace."""
     return [*informer.by_index(CONTROLLER, owner_uid), *informer.by_index(CONTROLLER, orphans_of(namespace))]

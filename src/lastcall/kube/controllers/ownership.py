@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def controller_reference(owner: AnyObject, resource: Resource) -> OwnerReference:
-    """The ownerReference of an object that `owner` manages. (`metav1.NewControllerRef`)"""
+    """Return the ownerReference of an object that `owner` manages. (`metav1.NewControllerRef`)"""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -43,14 +43,14 @@ def controller_of(obj: AnyObject) -> OwnerReference | None:
 
 
 def owner_value(obj: AnyObject) -> str:
-    """Under what indexes by owner have an object: its controller's uid, or, for those without one, their namespace."""
+    """Return the value of an object in indexes by owner: its controller's uid, or the namespace if it has none."""
     reference = controller_of(obj)
     # Orphans are looked for in one namespace at a time.
     return str(reference["uid"]) if reference is not None else orphans_of(namespace_of(obj))
 
 
 def orphans_of(namespace: str) -> str:
-    """The `owner_value` of the objects in `namespace` that no controller owns."""
+    """Return the `owner_value` of the objects in `namespace` that no controller owns."""
     return f"orphan/{namespace}"
 
 
@@ -114,7 +114,7 @@ async def claim(
     decision: Claim[T],
     finalizers: tuple[str, ...] = (),
 ) -> list[T]:
-    """Perform a claim; the objects that are the owner's afterwards. Raises StatusError, AdoptionRefused.
+    """Perform a claim and return the owner's objects afterwards. Raises StatusError, AdoptionRefused.
 
     An object that vanished or changed hands meanwhile is left out. `finalizers` are added on adoption (Jobs). The owner
     is asked for again before the first adoption: a cache may not know yet that it was deleted.

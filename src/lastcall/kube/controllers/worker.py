@@ -59,7 +59,7 @@ QUEUES = {
 
 
 def queue_name(component: str) -> str:
-    """The `name` under which the queue of a controller is counted."""
+    """Return the `name` under which the queue of a controller is counted."""
     return QUEUES.get(component) or component.removesuffix("-controller").replace(" ", "_")
 
 
@@ -145,6 +145,6 @@ class Worker:
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """(namespace, name) of `namespace/name`."""
+    """Split `namespace/name` into (namespace, name)."""
     namespace, _, name = key.partition("/")
     return namespace, name

@@ -14,7 +14,7 @@ class Written(Generic[T]):
         self._newer: dict[Key, T] = {}
 
     def remember(self, obj: T) -> T:
-        """What the API server has answered to a write."""
+        """Remember what the API server has answered to a write, and return it."""
         self._newer[namespace_of(obj), name_of(obj)] = obj
         return obj
 
@@ -23,7 +23,7 @@ class Written(Generic[T]):
         self._newer.pop((namespace_of(obj), name_of(obj)), None)
 
     def get(self, namespace: str, name: str) -> T | None:
-        """The newest version that is known; None once the cache has lost it."""
+        """Return the newest version that is known; None once the cache has lost it."""
         cached = self._informer.get(namespace, name)
         mine = self._newer.get((namespace, name))
         if mine is None:
@@ -34,7 +34,7 @@ class Written(Generic[T]):
         return mine
 
     def items(self) -> list[T]:
-        """All objects, each in its newest version."""
+        """Return all objects, each in its newest version."""
         found = (self.get(namespace_of(each), name_of(each)) for each in self._informer.items())
         return [each for each in found if each is not None]
 

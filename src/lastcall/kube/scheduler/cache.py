@@ -61,7 +61,7 @@ class Cache:
     # -- nodes
 
     def set_node(self, node: Node) -> NodeInfo:
-        """Add or update."""
+        """Add or update a node."""
         name = name_of(node)
         info = self._info(name)
         self._count_node(info, -1)
@@ -101,30 +101,30 @@ class Cache:
         self._changes.append(node)
 
     def changed_since(self, version: int) -> list[str] | None:
-        """The names of the nodes that changed after `version`, each once; None when that is too long ago."""
+        """Return the names of the nodes that changed after `version`, each once; None when that is too long ago."""
         count = self.version - version
         if count > len(self._changes):
             return None
         return list(dict.fromkeys(islice(reversed(self._changes), count)))[::-1]
 
     def sizes(self) -> dict[str, int]:
-        """How many nodes and Pods there are."""
+        """Return how many nodes and Pods there are."""
         return {"nodes": len(self.nodes), "pods": len(self._pods)}
 
     # -- Pods on nodes
 
     def node_of(self, uid: str) -> str:
-        """Where the Pod is, or is assumed to be; "" when it has no node."""
+        """Return the node that the Pod is on, or is assumed to be on; "" when it has none."""
         known = self._pods.get(uid)
         return known[1] if known is not None else ""
 
     def pod(self, uid: str) -> PodInfo | None:
-        """The Pod with this uid if it has a node."""
+        """Return the Pod with this uid if it has a node."""
         known = self._pods.get(uid)
         return known[0] if known is not None else None
 
     def put_pod(self, pod: PodInfo, node: str) -> None:
-        """The Pod is on `node`; what was known of it before is replaced."""
+        """Put the Pod on `node`. This replaces what was known of it before."""
         known = self._pods.get(pod.uid)
         if known is not None and known[1] == node and known[0].requirements is pod.requirements:
             self._pods[pod.uid] = (pod, node)
@@ -167,17 +167,17 @@ class Cache:
             self.preferred_anti.change(terms.preferred_anti, node, by)
 
     def counts(self, *selections: PodSelection, living: bool = False) -> NodeCounts:
-        """How many Pods of each node match all selections."""
+        """Return how many Pods of each node match all selections."""
         return self._counts.of(Wanted(selections, living), self._pods.values())
 
     def pods(self) -> Iterator[tuple[PodInfo, str]]:
-        """Every Pod that has a node, with the node's name."""
+        """Yield every Pod that has a node, with the node's name."""
         yield from self._pods.values()
 
     # -- Pods nominated to nodes
 
     def nominate(self, pod: PodInfo, node: str) -> None:
-        """`node` "" takes the nomination back."""
+        """Nominate `node` for the Pod. "" takes the nomination back."""
         before = self._nominated_to.pop(pod.uid, "")
         if before:
             of_node = self.nominated[before]
@@ -200,7 +200,7 @@ class Cache:
         return self._namespaces.get(name, {})
 
     def set_namespace(self, namespace: Namespace) -> bool:
-        """True when its labels are others now."""
+        """Store the labels of a namespace. Return True when they have changed."""
         name, labels = name_of(namespace), labels_of(namespace)
         if self._namespaces.get(name) == labels:
             return False

@@ -36,18 +36,18 @@ class SchedulerCounts:
         self._preemptions, self._victims = 0, Histogram(VICTIMS)
 
     def decided(self, began: int) -> None:
-        """There is a node, or none."""
+        """Count a decision: there is a node, or none."""
         self._algorithm.observe((self._clock.monotonic_ns() - began) / 1e9)
 
     def ended(self, result: Result, began: int) -> None:
-        """One attempt; with its binding, where there was one."""
+        """Count one attempt, with its binding where there was one."""
         found = self._attempts.get(result)
         if found is None:
             found = self._attempts[result] = Histogram(SECONDS)
         found.observe((self._clock.monotonic_ns() - began) / 1e9)
 
     def scheduled(self, entry: QueuedPod, began: int) -> None:
-        """A Pod is bound."""
+        """Count a Pod that is bound."""
         self.ended("scheduled", began)
         attempts = entry.attempts + 1
         self._needed.observe(attempts)
@@ -58,13 +58,13 @@ class SchedulerCounts:
         found.observe((self._clock.monotonic_ns() - (entry.first_turn_ns or began)) / 1e9)
 
     def preempted(self, victims: int) -> None:
-        """It was asked whether others could go; `victims` is 0 when that would not help."""
+        """Count a preemption attempt; `victims` is 0 when preemption would not help."""
         self._preemptions += 1
         if victims:
             self._victims.observe(victims)
 
     def families(self) -> Iterator[Family]:
-        """What was counted, and what waits now."""
+        """Yield the metrics: what was counted, and what waits now."""
         attempts = [({"profile": PROFILE, "result": result}, each) for result, each in self._attempts.items()]
         yield "scheduler_schedule_attempts_total", [(labels, each.count) for labels, each in attempts]
         yield "scheduler_scheduling_attempt_duration_seconds", attempts

@@ -87,13 +87,13 @@ class EventHandlers:
     # -- Pods
 
     def assume(self, pod: PodInfo, node: str) -> None:
-        """The Pod is taken to be on `node` before its binding has come back."""
+        """Assume the Pod on `node` before its binding has come back."""
         self._assumed[pod.uid] = None
         self._cache.nominate(pod, "")
         self._cache.put_pod(pod, node)
 
     def forget(self, uid: str) -> None:
-        """The binding failed, unless the Pod was seen with a node meanwhile."""
+        """Remove an assumed Pod because its binding failed, unless the Pod was seen with a node meanwhile."""
         if uid in self._assumed:
             del self._assumed[uid]
             self._pod_left(uid)
@@ -199,7 +199,7 @@ def is_gated(pod: Pod) -> bool:
 
 
 def is_same_wish(old: Pod, new: Pod) -> bool:
-    """True when nothing that the scheduler reads has changed but the status.
+    """Return True when only the status has changed, of all that the scheduler reads.
 
     The server counts changes of a Pod's spec in `metadata.generation`; older ones do not.
     """
@@ -212,12 +212,12 @@ def is_same_wish(old: Pod, new: Pod) -> bool:
 
 
 def holds_what_it_asks_for(pod: Pod) -> bool:
-    """No resize of it is under way that the scheduler has to reckon with."""
+    """Return whether no resize of the Pod is under way that the scheduler has to consider."""
     return held_spec(pod) is pod["spec"]
 
 
 def changes_of(old: Node, new: Node) -> tuple[str, ...]:
-    """The plugins whose answer for the node may have changed (`nodeSchedulingPropertiesChange`)."""
+    """Return the plugins whose answer for the node may have changed (`nodeSchedulingPropertiesChange`)."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     found: dict[str, None] = {}
     if before.get("taints") != after.get("taints"):

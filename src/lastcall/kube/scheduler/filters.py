@@ -52,7 +52,7 @@ class CycleState:
         return made
 
     def change(self, other: PodInfo, node: NodeInfo, by: int) -> None:
-        """As if `other` came to `node` (`by` 1) or left it (-1); the node is the caller's to change."""
+        """Count `other` as if it came to `node` (`by` 1) or left it (-1). The caller changes the node itself."""
         self.affinity.change(other, node, by, self.cache)
         if self.spread is not None:
             self.spread.change(other, node, by, self.cache)
@@ -62,7 +62,7 @@ Filter = Callable[[CycleState, NodeInfo], Refusal | None]
 
 
 def refusal(state: CycleState, node: NodeInfo) -> Refusal | None:
-    """Why `node` cannot take the Pod, None when it can."""
+    """Return why `node` cannot take the Pod, None when it can."""
     for rule in FILTERS.values():
         found = rule(state, node)
         if found is not None:
@@ -185,7 +185,7 @@ class Diagnosis:
 
     @property
     def plugins(self) -> tuple[str, ...]:
-        """The plugins that refused a node, in the order of `FILTERS`."""
+        """Return the plugins that refused a node, in the order of `FILTERS`."""
         found = {refusal.plugin for refusal in self.refusals.values()}
         if self.absent:
             found.add("NodeAffinity")
@@ -205,7 +205,7 @@ class Diagnosis:
 
 
 def listed(reasons: Mapping[str, int]) -> str:
-    """`1 Insufficient cpu, 2 node(s) were unschedulable`, sorted as text."""
+    """Return `1 Insufficient cpu, 2 node(s) were unschedulable`, sorted as text."""
     return ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
 
 
@@ -223,7 +223,7 @@ def failure_text(diagnosis: Diagnosis, preemption: str, minor: int) -> str:
 
 
 def nodes_to_look_at(pod: PodInfo, cache: Cache) -> tuple[Iterable[NodeInfo], str, str]:
-    """(nodes, reason of those left out, conflict): a Pod may name the only nodes that can match."""
+    """Return (nodes, reason of those left out, conflict). A Pod may name the only nodes that can match."""
     names = pod.requirements.node_names
     if names is None:
         return cache.nodes.values(), "", ""

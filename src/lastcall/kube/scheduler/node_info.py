@@ -53,7 +53,7 @@ class NodeInfo:
         self._count(pod, 1)
 
     def replace(self, pod: PodInfo) -> None:
-        """Another state of a Pod that asks for the same."""
+        """Replace a Pod by another state of it that asks for the same."""
         del self.pods[pod.uid]
         self.pods[pod.uid] = pod
         self.generation += 1
@@ -77,7 +77,7 @@ class NodeInfo:
                 del self.ports[port]
 
     def copy(self) -> NodeInfo:
-        """One whose Pods can be taken away without changing this one."""
+        """Return a copy whose Pods can be taken away without changing this one."""
         made = NodeInfo(self.name)
         for each in self.__slots__:
             setattr(made, each, getattr(self, each))
@@ -85,7 +85,10 @@ class NodeInfo:
         return made
 
     def port_taken(self, port: HostPort) -> bool:
-        """The same protocol and number on the same address; 0.0.0.0 is every address. (`HostPortInfo.CheckConflict`)"""
+        """Return whether the protocol and number are taken on the same address; 0.0.0.0 is every address.
+
+        (`HostPortInfo.CheckConflict`)
+        """
         if not self.ports:
             return False
         address, protocol, number = port

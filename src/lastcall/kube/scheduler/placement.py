@@ -15,7 +15,7 @@ from lastcall.kube.scheduler.scores import best_node
 
 
 def place(pod: PodInfo, cache: Cache, rankings: Rankings | None = None) -> NodeInfo | Diagnosis:
-    """The best node for the Pod. `rankings` are remembered answers, which make the common case cheap."""
+    """Return the best node for the Pod. `rankings` are remembered answers, which make the common case cheap."""
     if rankings is not None and is_ranked(pod, cache):
         found = rankings.best(pod, cache)
         if found is not None:
@@ -24,7 +24,7 @@ def place(pod: PodInfo, cache: Cache, rankings: Rankings | None = None) -> NodeI
 
 
 def look(pod: PodInfo, cache: Cache) -> NodeInfo | Diagnosis:
-    """`place` by looking at every node."""
+    """Find the best node as `place` does, by looking at every node."""
     nodes, absent, conflict = nodes_to_look_at(pod, cache)
     if pod.volumes is not None and pod.volumes.conflict:
         return Diagnosis(len(cache.nodes), {}, conflict=pod.volumes.conflict, conflict_plugin="VolumeBinding")
@@ -46,7 +46,7 @@ def look(pod: PodInfo, cache: Cache) -> NodeInfo | Diagnosis:
 
 
 def refusal_with_nominated(state: CycleState, node: NodeInfo) -> Refusal | None:
-    """As `refusal`, beside the Pods for which room was made on the node and that come before this one.
+    """Return what `refusal` does, but count the nominated Pods of the node that come before this one.
 
     The Pod must fit with them, and without them too: they might end up elsewhere.
     """

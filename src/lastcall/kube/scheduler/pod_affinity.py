@@ -66,7 +66,7 @@ class AffinityState:
         return bool(self._terms.affinity or self._terms.anti_affinity or self._keeps_away)
 
     def change(self, other: PodInfo, node: NodeInfo, by: int, cache: Cache) -> None:
-        """As if `other` came to the node (`by` 1) or left it (-1)."""
+        """Count `other` as if it came to the node (`by` 1) or left it (-1)."""
 
         def matches(term: AffinityTerm, pod: PodInfo) -> bool:
             return term.pods.matches(pod.namespace, pod.labels, cache.namespace_labels)
@@ -83,7 +83,7 @@ class AffinityState:
                 _add(self._keeps_away, term.topology_key, here, cache)
 
     def refusal(self, node: NodeInfo, cache: Cache) -> tuple[str, bool] | None:
-        """(reason, whether no preemption can help), None when the Pod may be here."""
+        """Return (reason, whether no preemption can help), None when the Pod may be here."""
         if not self._is_wanted(node, cache):
             return NO_AFFINITY, True
         for term in self._terms.anti_affinity:
@@ -111,7 +111,7 @@ class AffinityState:
 
 
 def affinity_scores(pod: PodInfo, nodes: Sequence[NodeInfo], cache: Cache) -> list[int] | None:
-    """0 to 100 for each node, None when no preference touches the Pod."""
+    """Return 0 to 100 for each node, None when no preference touches the Pod."""
     domains = preferences(pod, cache)
     if not domains:
         return None
@@ -123,7 +123,7 @@ def affinity_scores(pod: PodInfo, nodes: Sequence[NodeInfo], cache: Cache) -> li
 
 
 def preferences(pod: PodInfo, cache: Cache) -> Domains:
-    """Domain → weight, of the Pod's own preferences and of those that Pods on nodes have for it."""
+    """Return domain → weight, of the Pod's own preferences and of those that Pods on nodes have for it."""
     domains: Domains = {}
     terms = pod.requirements.terms
     for term in terms.preferred:

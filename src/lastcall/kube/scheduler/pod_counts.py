@@ -54,7 +54,7 @@ class PodCounts:
         self._pods_by_pair: dict[Pair, dict[str, tuple[PodInfo, str]]] | None = None
 
     def of(self, wanted: Wanted, pods: Iterable[tuple[PodInfo, str]]) -> NodeCounts:
-        """The counts, live: they change with the Pods. `pods` are all there are, looked through when need be."""
+        """Return the live counts: they change with the Pods. `pods` are all there are, searched when necessary."""
         counts = self._counted.get(wanted)
         if counts is not None:
             self._counted.move_to_end(wanted)
@@ -82,7 +82,7 @@ class PodCounts:
         self._change(pod, node, -1)
 
     def namespace_changed(self) -> None:
-        """Selections by the labels of namespaces have to be counted again."""
+        """Drop the counts that select by the labels of namespaces. They have to be counted again."""
         for wanted in [w for w in self._counted if any(s.namespace_selector is not None for s in w.selections)]:
             self._drop(wanted)
 
@@ -142,7 +142,7 @@ class TermCounts:
                     del self._by_pair[term.pods.pair]
 
     def matching(self, pod: PodInfo, namespace_labels: NamespaceLabels) -> Iterator[tuple[AffinityTerm, NodeCounts]]:
-        """The terms that `pod` matches, with how many Pods of each node have them."""
+        """Yield the terms that `pod` matches, with how many Pods of each node have them."""
         if not self._counts:
             return
         for pair in (None, *pod.labels.items()):

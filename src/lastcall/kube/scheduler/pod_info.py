@@ -53,7 +53,7 @@ class Requirements:
 
     @property
     def stands_alone(self) -> bool:
-        """True when a node's answer depends on that node alone."""
+        """Return True when a node's answer depends on that node alone."""
         return self.node_names is None and not (
             self.terms or self.hard_spread or self.soft_spread or self.preferred_nodes
         )
@@ -85,7 +85,7 @@ class PodInfo:
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """The ports of the node that the Pod takes; sidecars' too (`util.GetHostPorts`)."""
+    """Return the ports of the node that the Pod takes; sidecars' too (`util.GetHostPorts`)."""
     sidecars = [each for each in spec.get("initContainers") or () if is_restartable_init(each)]
     return tuple(
         (port.get("hostIP") or _ANY_ADDRESS, port.get("protocol") or "TCP", port["hostPort"])
@@ -117,7 +117,7 @@ class PodInfos:
         self._known: OrderedDict[bytes, Requirements] = OrderedDict()
 
     def of(self, pod: Pod, known: PodInfo | None = None) -> PodInfo:
-        """`known` is what was read of the Pod before: the same spec need not be read again."""
+        """Read what the scheduler needs of the Pod. If the spec is that of `known`, it need not be read again."""
         namespace, labels = namespace_of(pod), labels_of(pod)
         spec = held_spec(pod)
         if known is not None and held_spec(known.pod) is spec and known.labels == labels:

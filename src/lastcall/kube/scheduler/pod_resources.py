@@ -29,7 +29,7 @@ _POD_LEVEL = (CPU, MEMORY)
 
 
 def amount(resource: str, quantity: str) -> int:
-    """Millicores of cpu, units of everything else; rounded up."""
+    """Convert to millicores of cpu, units of everything else; rounded up."""
     parsed = parse_quantity(quantity)
     return parsed.milli if resource == CPU else parsed.whole
 
@@ -39,7 +39,7 @@ def amounts(resources: Mapping[str, str] | None) -> dict[str, int]:
 
 
 def is_scalar(resource: str) -> bool:
-    """Extended resources and huge pages: counted, and nothing more is known of them. (`IsScalarResourceName`)"""
+    """Return whether this is an extended resource or huge pages, which are only counted. (`IsScalarResourceName`)"""
     if resource.startswith(("hugepages-", "attachable-volumes-")):
         return True
     domain, slash, _ = resource.partition("/")
@@ -47,12 +47,12 @@ def is_scalar(resource: str) -> bool:
 
 
 def counts(resource: str) -> bool:
-    """Whether the scheduler looks at this resource at all."""
+    """Return whether the scheduler looks at this resource at all."""
     return resource in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(resource)
 
 
 def pod_requests(spec: PodSpec, defaults: Mapping[str, int] | None = None) -> dict[str, int]:
-    """The requests of the whole Pod; `defaults` is what counts for a container that does not name a resource."""
+    """Return the requests of the whole Pod; `defaults` is what counts for a container that does not name a resource."""
     total: dict[str, int] = {}
     for container in spec.get("containers") or ():
         _add(total, _container(container, defaults))
@@ -78,7 +78,7 @@ def pod_requests(spec: PodSpec, defaults: Mapping[str, int] | None = None) -> di
 
 
 def held_spec(pod: Pod) -> PodSpec:
-    """The spec with what each container holds of its node: the most of what it asks for, was given and has.
+    """Return the spec with what each container holds of its node: the most of what it asks for, was given and has.
 
     While a resize is under way these differ; else it is the spec itself. What the node can never give does not count.
     Source: component-helpers resource/helpers.go:determineContainerReqs (UseStatusResources).

@@ -56,7 +56,7 @@ class Preemption:
 
 
 def preempt(pod: PodInfo, cache: Cache, diagnosis: Diagnosis, budgets: Sequence[PodDisruptionBudget]) -> Preemption:
-    """What to do about a Pod that fits nowhere."""
+    """Decide what to do about a Pod that fits nowhere."""
     why = ineligible(pod, cache, diagnosis)
     if why:
         return Preemption(why)
@@ -69,7 +69,7 @@ def preempt(pod: PodInfo, cache: Cache, diagnosis: Diagnosis, budgets: Sequence[
 
 
 def ineligible(pod: PodInfo, cache: Cache, diagnosis: Diagnosis) -> str:
-    """Why the Pod may not preempt now, "" when it may (`PodEligibleToPreemptOthers`)."""
+    """Return why the Pod may not preempt now, "" when it may (`PodEligibleToPreemptOthers`)."""
     if not pod.requirements.preempts:
         return NEVER
     name = cache.nominated_node(pod.uid)
@@ -84,7 +84,7 @@ def ineligible(pod: PodInfo, cache: Cache, diagnosis: Diagnosis) -> str:
 
 
 def is_preempted(pod: PodInfo) -> bool:
-    """Ending because the scheduler wanted it (`podTerminatingByPreemption`)."""
+    """Return whether the Pod is ending because the scheduler preempted it (`podTerminatingByPreemption`)."""
     if pod.preempted or not pod.terminating:
         return pod.preempted
     condition = get_condition(pod.pod.get("status") or {}, "DisruptionTarget")
@@ -101,7 +101,8 @@ def find_candidates(
     budgets: Sequence[PodDisruptionBudget],
     refusals: dict[str, Refusal],
 ) -> list[Candidate]:
-    """Nodes on which preempting helps; fills `refusals` for those on which it does not help (`DryRunPreemption`)."""
+    """Find nodes on which preempting helps; fill `refusals` for those on which it does not help
+    (`DryRunPreemption`)."""
     names = [name for name, refusal in diagnosis.refusals.items() if not refusal.unresolvable and name in cache.nodes]
     if not names:
         return []
@@ -121,7 +122,7 @@ def find_candidates(
 
 
 def select_victims(state: CycleState, node: NodeInfo, budgets: Sequence[PodDisruptionBudget]) -> Candidate | Refusal:
-    """The fewest Pods of lower priority that have to leave, the least important ones (`SelectVictimsOnNode`)."""
+    """Select the fewest Pods of lower priority that have to leave, the least important ones (`SelectVictimsOnNode`)."""
     pod = state.pod
     potential = [other for other in node.pods.values() if other.priority < pod.priority]
     if not potential:
@@ -157,19 +158,19 @@ def select_victims(state: CycleState, node: NodeInfo, budgets: Sequence[PodDisru
 
 
 def importance(pod: PodInfo) -> tuple[int, str, str]:
-    """Sort key, the most important first: higher priority, then started earlier (`MoreImportantPod`)."""
+    """Return the sort key, the most important first: higher priority, then started earlier (`MoreImportantPod`)."""
     return -pod.priority, started(pod), pod.uid
 
 
 def started(pod: PodInfo) -> str:
-    """status.startTime; one that has not started sorts last. RFC 3339 in one zone compares as text."""
+    """Return status.startTime; a Pod that has not started sorts last. RFC 3339 in one zone compares as text."""
     return str((pod.pod.get("status") or {}).get("startTime") or "~")
 
 
 def split_by_budgets(
     pods: Iterable[PodInfo], budgets: Sequence[PodDisruptionBudget]
 ) -> tuple[list[PodInfo], list[PodInfo]]:
-    """(those whose budget would be violated, the others), in order (`filterPodsWithPDBViolation`)."""
+    """Split into (those whose budget would be violated, the others), in order (`filterPodsWithPDBViolation`)."""
     left = [(budget.get("status") or {}).get("disruptionsAllowed") or 0 for budget in budgets]
     selectors = [_selector(budget) for budget in budgets]
     violating: list[PodInfo] = []
@@ -208,7 +209,7 @@ ORDERED: tuple[tuple[str, Callable[[Candidate], int]], ...] = (
 
 
 def pick(candidates: Sequence[Candidate]) -> Candidate:
-    """The candidate that does the least harm; equal ones by name, where the original takes any."""
+    """Return the candidate that does the least harm; equal ones by name, where the original takes any."""
     free = [candidate for candidate in candidates if not candidate.victims]
     if free:
         return min(free, key=lambda candidate: candidate.node.name)
@@ -221,7 +222,7 @@ def pick(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def lower_nominations(pod: PodInfo, node: str, cache: Cache) -> list[PodInfo]:
-    """Pods of lower priority for which room was made on the node; it is theirs no more."""
+    """Return the Pods of lower priority that are nominated to the node and lose it to this Pod."""
     return [
         other
         for other in cache.nominated.get(node, {}).values()
@@ -240,5 +241,5 @@ def _not_possible(node_count: int, refusals: dict[str, Refusal]) -> str:
 
 
 def describe(pod: PodInfo) -> str:
-    """`namespace/name (priority 100)`, for a record."""
+    """Return `namespace/name (priority 100)`, for a record."""
     return f"{pod.namespace}/{name_of(pod.pod)} (priority {pod.priority})"

@@ -68,7 +68,7 @@ class SchedulingQueue:
     # -- Pods come, change and go
 
     def add(self, pod: PodInfo, *, gated: bool) -> None:
-        """A new Pod."""
+        """Add a new Pod."""
         entry = self._pods[pod.uid] = QueuedPod(pod)
         if gated:
             entry.place = "gated"
@@ -76,7 +76,7 @@ class SchedulingQueue:
             self._activate(entry)
 
     def update(self, pod: PodInfo, *, gated: bool, matters: bool) -> None:
-        """A known Pod has changed; `matters`: in a way that may help it."""
+        """Update a known Pod; `matters`: it changed in a way that may help it."""
         entry = self._pods[pod.uid]
         entry.pod = pod
         if entry.place == "gated" and not gated:
@@ -92,7 +92,7 @@ class SchedulingQueue:
     # -- a turn and its end
 
     async def pop(self) -> QueuedPod:
-        """Whose turn it is; waits for one."""
+        """Wait for the Pod whose turn it is and return it."""
         while True:
             self._move_due()
             entry = self._first()
@@ -111,7 +111,7 @@ class SchedulingQueue:
                 continue
 
     def unschedulable(self, entry: QueuedPod, plugins: tuple[str, ...]) -> None:
-        """It fits nowhere now."""
+        """Keep a Pod that fits nowhere now."""
         if self._pods.get(entry.pod.uid) is not entry:
             return
         self._failed(entry)
@@ -122,7 +122,7 @@ class SchedulingQueue:
             self._by_plugin.setdefault(plugin, {})[entry.pod.uid] = None
 
     def failed(self, entry: QueuedPod) -> None:
-        """Something went wrong; it is tried again after its back-off."""
+        """Retry a Pod after its back-off, because something went wrong."""
         if self._pods.get(entry.pod.uid) is not entry:
             return
         self._leave(entry)
@@ -133,13 +133,13 @@ class SchedulingQueue:
         self._wake.set()
 
     def activate(self, uid: str) -> None:
-        """Look at it again at once."""
+        """Retry the Pod at once."""
         entry = self._pods.get(uid)
         if entry is not None and entry.place != "active":
             self._activate(entry)
 
     def move(self, plugins: Iterable[str], helps: Callable[[str, PodInfo], bool] | None = None) -> None:
-        """An event that may help Pods which one of `plugins` refused; `helps(plugin, pod)` looks closer."""
+        """Retry Pods that one of `plugins` refused after an event that may help; `helps(plugin, pod)` looks closer."""
         if not self._by_plugin:
             return
         for plugin in plugins:
@@ -154,11 +154,11 @@ class SchedulingQueue:
     # -- how it is now
 
     def places(self) -> Counter[str]:
-        """How many Pods wait where."""
+        """Count how many Pods wait where."""
         return Counter(entry.place for entry in self._pods.values())
 
     def refused(self) -> dict[str, int]:
-        """How many Pods each plugin refused."""
+        """Count how many Pods each plugin refused."""
         return {plugin: len(pods) for plugin, pods in self._by_plugin.items()}
 
     # -- within

@@ -39,7 +39,7 @@ Rank = tuple[int, int, str]
 
 
 def is_ranked(pod: PodInfo, cache: Cache) -> bool:
-    """Whether a remembered answer is the right one."""
+    """Return whether a remembered answer is the right one."""
     if not pod.requirements.stands_alone or cache.nominated or pod.has_claims:
         return False
     if cache.prefer_no_schedule or cache.zoned or cache.nameless:
@@ -179,7 +179,7 @@ class Rankings:
         self._rankings: OrderedDict[Requirements, _Ranking] = OrderedDict()
 
     def best(self, pod: PodInfo, cache: Cache) -> NodeInfo | None:
-        """The node that `placement.look` would choose; None when no node fits. Only when `is_ranked`."""
+        """Return the node that `placement.look` would choose; None when no node fits. Only when `is_ranked`."""
         ranking = self._rankings.get(pod.requirements)
         if ranking is None:
             ranking = self._rankings[pod.requirements] = _Ranking()

@@ -30,12 +30,12 @@ Scores = Callable[[PodInfo, Sequence[NodeInfo], Cache], list[int] | None]
 
 
 def resource_score(asked: Requirements, node: NodeInfo) -> int:
-    """NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation: the part that is one node's own."""
+    """Return NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation: the part that is one node's own."""
     return least_allocated(asked, node) + (balanced(asked, node) if asked.requests else 0)
 
 
 def least_allocated(asked: Requirements, node: NodeInfo) -> int:
-    """The mean of what stays free, in percent; containers that ask for nothing count as small ones."""
+    """Return the mean of what stays free, in percent; containers that ask for nothing count as small ones."""
     total = weight = 0
     for name, wanted in (
         (CPU, node.scored_cpu + asked.scored_cpu),
@@ -50,7 +50,7 @@ def least_allocated(asked: Requirements, node: NodeInfo) -> int:
 
 
 def balanced(asked: Requirements, node: NodeInfo) -> int:
-    """100 when cpu and memory are used to the same part."""
+    """Return 100 when cpu and memory are used to the same part."""
     parts = [
         min(1.0, (node.requested.get(name, 0) + asked.requests.get(name, 0)) / there)
         for name in (CPU, MEMORY)
@@ -113,7 +113,7 @@ SPREAD_WEIGHT = 2
 
 
 def best_node(pod: PodInfo, nodes: Sequence[NodeInfo], cache: Cache) -> NodeInfo:
-    """The node with the most points; ties go to the fewest Pods, then by name."""
+    """Return the node with the most points; ties go to the fewest Pods, then by name."""
     if len(nodes) == 1:
         return nodes[0]
     totals = [0] * len(nodes)

@@ -42,7 +42,7 @@ class PodSelection:
 
     @property
     def pair(self) -> tuple[str, str] | None:
-        """One label that every such Pod has, None when there is none to name."""
+        """Return one label that every such Pod has, None when there is none to name."""
         for requirement in self.selector.requirements:
             if requirement.operator in ("=", "in") and len(requirement.values) == 1:
                 return requirement.key, requirement.values[0]
@@ -117,7 +117,7 @@ def pod_terms(spec: PodSpec, namespace: str, labels: Mapping[str, str]) -> PodTe
 def spread_constraints(
     spec: PodSpec, namespace: str, labels: Mapping[str, str], when: str
 ) -> tuple[SpreadConstraint, ...]:
-    """The constraints whose `whenUnsatisfiable` is `when`."""
+    """Return the constraints whose `whenUnsatisfiable` is `when`."""
     return tuple(
         SpreadConstraint(
             PodSelection(

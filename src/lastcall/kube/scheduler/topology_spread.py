@@ -23,7 +23,7 @@ MAX_SCORE = 100
 
 
 def is_eligible(constraint: SpreadConstraint, pod: PodInfo, node: NodeInfo) -> bool:
-    """Whether the node's Pods and its domain count for the constraint (`matchNodeInclusionPolicies`)."""
+    """Return whether the node's Pods and its domain count for the constraint (`matchNodeInclusionPolicies`)."""
     if constraint.honor_affinity and node.node is not None and not matches_node(pod.requirements.spec, node.node):
         return False
     return not constraint.honor_taints or untolerated(node.taints, pod.requirements.tolerations) is None
@@ -52,7 +52,7 @@ class SpreadState:
         return made
 
     def change(self, other: PodInfo, node: NodeInfo, by: int, cache: Cache) -> None:
-        """As if `other` came to the node (`by` 1) or left it (-1)."""
+        """Count `other` as if it came to the node (`by` 1) or left it (-1)."""
         if not self._has_all_keys(node):
             return
         for constraint, domains in zip(self._constraints, self._domains, strict=True):
@@ -66,7 +66,7 @@ class SpreadState:
         return all(each.topology_key in node.labels for each in self._constraints)
 
     def refusal(self, node: NodeInfo) -> tuple[str, bool] | None:
-        """(reason, whether no preemption can help), None when the node is as good as the constraints want it."""
+        """Return (reason, whether no preemption can help), None when the node is as good as the constraints want it."""
         for constraint, domains in zip(self._constraints, self._domains, strict=True):
             value = node.labels.get(constraint.topology_key)
             if value is None:
@@ -79,7 +79,7 @@ class SpreadState:
 
 
 def spread_scores(pod: PodInfo, nodes: Sequence[NodeInfo], cache: Cache) -> list[int] | None:
-    """0 to 100 for each node, None when nothing is to be spread."""
+    """Return 0 to 100 for each node, None when nothing is to be spread."""
     soft = pod.requirements.soft_spread
     if soft:
         raw = _explicit(pod, soft, nodes, cache)
@@ -91,7 +91,7 @@ def spread_scores(pod: PodInfo, nodes: Sequence[NodeInfo], cache: Cache) -> list
 
 
 def default_counts(pod: PodInfo, cache: Cache) -> Mapping[str, int] | None:
-    """Node → living Pods of the same owner; None for a Pod that is not spread by default.
+    """Return node → living Pods of the same owner; None for a Pod that is not spread by default.
 
     The original selects by the labels that the owner selects by, here the owner itself is what they have in common.
     """
@@ -157,12 +157,12 @@ def _has(node: NodeInfo, constraints: Iterable[SpreadConstraint]) -> bool:
 
 
 def topology_weight(domains: int) -> float:
-    """`topologyNormalizingWeight`: many domains make a Pod more in one of them count more."""
+    """Return `topologyNormalizingWeight`: many domains make a Pod more in one of them count more."""
     return math.log(domains + 2)
 
 
 def domain_score(count: int, max_skew: int, weight: float) -> float:
-    """`scoreForCount`; less is better."""
+    """Return `scoreForCount`; less is better."""
     return count * weight + (max_skew - 1)
 
 
@@ -171,7 +171,7 @@ def rounded(score: float) -> int:
 
 
 def normalise(raw: Sequence[int | None]) -> list[int]:
-    """The emptiest domain gets the most points (`NormalizeScore`)."""
+    """Convert to 0 to 100: the emptiest domain gets the most points (`NormalizeScore`)."""
     present = [score for score in raw if score is not None]
     if not present:
         return [0] * len(raw)

@@ -97,7 +97,7 @@ class Victims:
 
 
 def facts(preemptor: PodInfo, victim: PodInfo, preemption: Preemption, rank: int) -> DeletionDecided:
-    """Why this Pod, and for whom."""
+    """Return why this Pod is preempted, and for whom."""
     assert preemption.chosen is not None
     chosen = preemption.chosen
     name = f"{preemptor.namespace}/{preemptor.name}"

@@ -61,7 +61,7 @@ class VolumeBinder:
         self._changed = asyncio.Event()
 
     async def look(self, pod: AnyObject) -> PodVolumes:
-        """What can be said of a Pod's claims now."""
+        """Return what is known of a Pod's claims now."""
         await self._start()
         claims = self._caches[0]
         missing: dict[Key, Object] = {}
@@ -109,7 +109,7 @@ class VolumeBinder:
     # -- binding
 
     def assume(self, volumes: PodVolumes, node: str) -> None:
-        """Nobody else gets what this Pod is to have. (`AssumePodVolumes`)"""
+        """Reserve what this Pod is to have, so that no other Pod gets it. (`AssumePodVolumes`)"""
         found = volumes.bindings(node, self._cache.nodes[node].labels)
         assert found is not None, "the filter has looked at this node"
         self._bindings[uid_of(volumes.pod)] = found

@@ -82,7 +82,7 @@ class PodVolumes:
         return tuple(sorted(reasons))
 
     def bindings(self, node: str, labels: Mapping[str, str]) -> Bindings | None:
-        """How the waiting claims get volumes on a node; None when one cannot. The smallest claim chooses first."""
+        """Return how the waiting claims get volumes on a node, or None. The smallest claim chooses first."""
         static: list[tuple[Object, Object]] = []
         provisions: list[Object] = []
         chosen: list[str] = []
@@ -105,7 +105,7 @@ class PodVolumes:
 
 
 def can_provision(storage_class: Object | None, labels: Mapping[str, str]) -> bool:
-    """Whether volumes of a class can be made for a node with these labels. (`checkVolumeProvisions`)"""
+    """Return whether volumes of a class can be made for a node with these labels. (`checkVolumeProvisions`)"""
     if storage_class is None or storage_class.get("provisioner") in (None, "", NO_PROVISIONER):
         return False
     topologies = storage_class.get("allowedTopologies")
@@ -165,7 +165,7 @@ def _unusable(pod: AnyObject, use: ClaimUse, claim: Object | None) -> str:
 
 
 def not_bound_because(claims: Iterable[tuple[Object, Object | None]], provisions: Iterable[Object], node: str) -> str:
-    """Why waiting for claims cannot succeed, "" while it can. `claims`: as decided about and as they are now.
+    """Return why waiting for claims cannot succeed, "" while it can. `claims`: as decided about and as they are now.
 
     (`checkBindings`)
     """

@@ -102,11 +102,11 @@ class Changes(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether the store is closed and everything has been read."""
+        """Return whether the store is closed and everything has been read."""
         ...
 
     def take(self) -> Change | None:
-        """The next change when it has come already."""
+        """Return the next change if it has come already, else None."""
         ...
 
     async def wait(self) -> None:
@@ -122,8 +122,7 @@ class Reads(Protocol):
     """The reading half of a store."""
 
     def holds(self, *kinds: str) -> bool:
-        """Whether this process knows of any key that begins with one of `kinds`, first parts of keys with their
-        slashes."""
+        """Return whether this process knows of a key that begins with one of `kinds` (with their slashes)."""
         ...
 
     async def get(self, key: str) -> Entry | None: ...
@@ -143,12 +142,12 @@ class Store(Protocol):
 
     @property
     def shared(self) -> bool:
-        """Whether others may write to it, too. Only then may reads raise `StoreError`."""
+        """Return whether other processes may write to the store, too. Only then may reads raise `StoreError`."""
         ...
 
     @property
     def cached(self) -> Reads:
-        """What this process knows, without asking others: in a shared store it may lack their last writes."""
+        """Return what this process knows, without asking others. In a shared store it may lack their last writes."""
         ...
 
     async def get(self, key: str) -> Entry | None: ...
@@ -156,28 +155,32 @@ class Store(Protocol):
     async def list(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0
     ) -> tuple[list[Entry], int, int]:
-        """Entries under `prefix` with key > `start`, in key order: (entries, revision of the snapshot, how many more).
+        """Return the entries under `prefix` with key > `start`, in key order.
 
-        `limit` 0 means no limit; `revision` 0 is now. Raises `Compacted`.
+        The result is (entries, revision of the snapshot, how many more). `limit` 0 means no limit; `revision` 0 is now.
+        Raises `Compacted`.
         """
         ...
 
     async def create(self, key: str, encode: Encode) -> Entry:
-        """Raises `StoreConflict` when the key exists."""
+        """Store a new value. Raises `StoreConflict` when the key exists."""
         ...
 
     async def update(self, key: str, expected_revision: int, encode: Encode) -> Entry:
-        """Compare-and-swap. Raises `StoreConflict`."""
+        """Replace the value that has `expected_revision` (compare-and-swap). Raises `StoreConflict`."""
         ...
 
     async def delete(self, key: str, expected_revision: int, encode: Encode) -> Entry:
-        """Compare-and-delete; `encode` gives the last state at the revision of the deletion. Raises `StoreConflict`."""
+        """Delete the value that has `expected_revision`. Raises `StoreConflict`.
+
+        `encode` gives the last state at the revision of the deletion.
+        """
         ...
 
     def watch(
         self, prefix: str, after: int, *, trigger: str | None = None, remote: bool = False
     ) -> AbstractAsyncContextManager[Changes]:
-        """All changes under `prefix` with revision > `after`, history first. Raises `Compacted` on entering.
+        """Watch all changes under `prefix` with revision > `after`, history first. Raises `Compacted` on entering.
 
         `after` may lie in the future. With `trigger` only those that concern this value by the trigger of the prefix
         need to be woken: a watcher of one value of thousands is not woken for the others (cacher.go:triggerValues).
@@ -186,11 +189,11 @@ class Store(Protocol):
         ...
 
     def set_trigger(self, prefix: str, trigger: Trigger) -> None:
-        """What watches of exactly `prefix` may be narrowed by; once, before the first of them."""
+        """Set what watches of exactly `prefix` may be narrowed by. Call it once, before the first of them."""
         ...
 
     def set_ttl(self, prefix: str, seconds: int) -> bool:
-        """Have what is written under `prefix`, a whole kind, vanish after so long. False: this store does not do it."""
+        """Let what is written under `prefix`, a whole kind, expire. Return False if this store cannot do it."""
         ...
 
     def set_aside(self, key: str, why: str) -> None:
@@ -206,11 +209,11 @@ class Store(Protocol):
         ...
 
     async def revision(self) -> int:
-        """The revision of the latest write that readers of this process see."""
+        """Return the revision of the latest write that readers of this process see."""
         ...
 
     async def check(self) -> None:
-        """Raises StoreError when it cannot be reached now."""
+        """Raise StoreError if the store is not reachable now."""
         ...
 
     async def compact(self, revision: int, *, watches: bool = False) -> None:

@@ -109,12 +109,12 @@ class History:
         self.watchers.lose(revision)
 
     def check(self, revision: int) -> None:
-        """Raises `Compacted` for a revision that cannot be asked for any more."""
+        """Raise `Compacted` for a revision that is no longer in the history."""
         if revision < self.oldest:
             raise Compacted(revision, self.oldest)
 
     def since(self, revision: int, prefix: str) -> Iterator[Past]:
-        """The writes under `prefix` after `revision`, newest first."""
+        """Yield the writes under `prefix` after `revision`, newest first."""
         for past in reversed(self._past):
             if past.change.revision <= revision:
                 return
@@ -139,7 +139,7 @@ class History:
     async def watch(
         self, prefix: str, after: int, trigger: str | None = None, *, remote: bool = False
     ) -> AsyncIterator[Watcher]:
-        """`Store.watch`."""
+        """Watch `prefix` as `Store.watch` does."""
         backlog: deque[Change] = deque()
         for past in self._watched(after, prefix):
             backlog.appendleft(past.change)

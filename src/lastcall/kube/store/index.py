@@ -46,7 +46,7 @@ class Index:
         return False
 
     async def check(self) -> None:
-        """What is in this process can be reached."""
+        """Return at once: what is in this process is always reachable."""
 
     def holds(self, *kinds: str) -> bool:
         return any(map(self._keys.get, kinds))
@@ -103,22 +103,22 @@ class Index:
         return self._revision
 
     def set_aside(self, key: str, why: str) -> None:
-        """See `lastcall.kube.store.api.Store`. Clients that watch have to list again."""
+        """Set the entry of `key` aside as the Store protocol says. Clients that watch have to list again."""
         self._aside[key] = Unreadable(self._entries.pop(key), why)
         self._keys[kind_of(key)].remove(key)
         self._history.begin_anew(self._revision)
 
     def restate(self, key: str, value: Value) -> None:
-        """See `lastcall.kube.store.api.Store`. Clients that watch have to list again."""
+        """Replace the value of `key` as the Store protocol says. Clients that watch have to list again."""
         self._entries[key] = self._entries[key]._replace(value=value)
         self._history.begin_anew(self._revision)
 
     def unreadable(self, prefix: str) -> Sequence[Unreadable]:
-        """See `lastcall.kube.store.api.Store`."""
+        """Return the entries set aside under `prefix`, as the Store protocol says."""
         return [each for key, each in self._aside.items() if key.startswith(prefix)]
 
     def expect(self, key: str, revision: int) -> Entry:
-        """The entry at `revision`. Raises `StoreConflict`."""
+        """Return the entry if it is at `revision`. Raises `StoreConflict`."""
         current = self._entries.get(key)
         if current is None and key in self._aside:
             current = self._aside[key].entry
@@ -127,13 +127,13 @@ class Index:
         return current
 
     def expect_none(self, key: str) -> None:
-        """Raises `StoreConflict` when the key exists."""
+        """Raise `StoreConflict` if the key exists."""
         current = self._entries.get(key)
         if current is not None or key in self._aside:
             raise StoreConflict(key, current)
 
     def apply(self, key: str, value: Value, revision: int, *, deleted: bool) -> Entry:
-        """A write that holds from now on, at a revision above all before: entries, history, watchers."""
+        """Apply a write at a revision above all before: to entries, history and watchers."""
         entry = Entry(key, value, revision)
         self._revision = revision
         if deleted and key in self._aside:
@@ -159,7 +159,7 @@ class Index:
         return entry
 
     def mend(self, key: str, value: Value, revision: int, *, deleted: bool) -> Entry:
-        """What `apply` should have done and failed in the middle of, by the shortest way.
+        """Apply by the shortest way a write that `apply` failed in the middle of.
 
         The write holds; its history is gone, so clients that watch or page have to list again.
         """

@@ -20,7 +20,7 @@ class Keys:
         return self._count
 
     def add(self, key: str) -> None:
-        """`key` is not there."""
+        """Add `key`, which is not there."""
         self._count += 1
         number = min(bisect.bisect_left(self._lasts, key), len(self._blocks) - 1)
         block = self._blocks[number]
@@ -32,7 +32,7 @@ class Keys:
             self._lasts[number : number + 1] = (block[-1],)
 
     def remove(self, key: str) -> None:
-        """`key` is there."""
+        """Remove `key`, which is there."""
         self._count -= 1
         number = bisect.bisect_left(self._lasts, key)
         block = self._blocks[number]
@@ -45,7 +45,7 @@ class Keys:
             del self._blocks[number]
 
     def place(self, key: str, *, after: bool = False) -> int:
-        """How many come before `key`; with `after` it counts itself."""
+        """Count the keys that come before `key`. With `after` it counts itself."""
         number = bisect.bisect_left(self._lasts, key)
         before = sum(map(len, self._blocks[:number]))
         if number == len(self._lasts):
@@ -54,7 +54,7 @@ class Keys:
         return before + find(self._blocks[number], key)
 
     def between(self, first: int, last: int) -> list[str]:
-        """Those from one place up to another."""
+        """Return the keys from one place up to another."""
         found: list[str] = []
         for block in self._blocks:
             if last <= 0:

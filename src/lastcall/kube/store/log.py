@@ -90,7 +90,7 @@ class Log:
         execute("COMMIT")
 
     def load(self) -> tuple[int, list[Entry], list[Row]]:
-        """(compacted revision, the entries as they were then, every later write in order). Raises StoreError."""
+        """Return (compacted revision, the entries as they were then, every later write in order). Raises StoreError."""
         base: dict[str, Entry] = {}
         later: list[Row] = []
         try:
@@ -247,7 +247,7 @@ class Log:
                 self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Checkpoint and give the lock back. The reserve takes what the write-ahead log had, before others do."""
+        """Write a checkpoint and release the lock. The reserve first takes the space of the write-ahead log."""
         log_bytes = 0
         with suppress(OSError):
             log_bytes = os.stat(f"{self.path}-wal").st_blocks * 512

@@ -21,7 +21,7 @@ async def open_store(
     most_bytes: int = MOST_BYTES,
     reserve: bool = True,
 ) -> SQLiteStore:
-    """The store in the SQLite file `path`, which is created with mode 0600 when it is missing (its directory is not).
+    """Open the store in the SQLite file `path`, and create it with mode 0600 if it is missing (its directory is not).
 
     An older version of the file is migrated. Raises StoreError for a newer one, for a file that is not a store, for one
     that another process has open, and when the file system refuses. `history` and `history_bytes` as in `Index`,

@@ -35,7 +35,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_create, _add_ch
 
 
 def stored_version(connection: sqlite3.Connection, path: str) -> int:
-    """The version of the file, 0 when it is empty; only reads.
+    """Return the version of the file, 0 when it is empty. It only reads.
 
     Raises StoreError for a version newer than ours, and for a file that is not a store.
     """

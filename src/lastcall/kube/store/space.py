@@ -27,12 +27,12 @@ _KEPT = (4, 2, 1, 0)
 
 
 def may_write(growth: int, stage: int) -> bool:
-    """Whether a write that makes an object larger by `growth` bytes is taken at `stage`."""
+    """Return whether a write that makes an object larger by `growth` bytes is accepted at `stage`."""
     return growth <= MOST_GROWTH[stage]
 
 
 def most_pages(pages: int, page_size: int, stage: int) -> int:
-    """Of `pages` that the file may have at all, those that it may have at `stage`."""
+    """Return how many of the `pages` that the file may have at all it may have at `stage`."""
     reserve = min(RESERVE_BYTES // page_size, pages // 4)
     return pages - reserve * _KEPT[stage] // 4
 
@@ -47,7 +47,7 @@ class Ballast:
         self._path = path
 
     def keep(self, stage: int) -> bool:
-        """Have what is to be had at `stage`; False where the file system has no room for it, at 0 and a little more."""
+        """Resize the reserve for `stage`. Return False if the file system lacks room (at 0: with a little to spare)."""
         if not self._path:
             return True
         with suppress(OSError):

@@ -37,7 +37,7 @@ class Value:
 
     @property
     def size(self) -> int:
-        """Bytes of the JSON; as long as there is none, those of the value that this one resembles."""
+        """Return the bytes of the JSON. While there is none, return those of the value that this one resembles."""
         return self._assumed if self._encoded is None else len(self._encoded)
 
     def decoded(self) -> dict[str, Any] | None:
@@ -47,15 +47,15 @@ class Value:
         return None if self._object is None else self._object()
 
     def parsed(self) -> Decoded:
-        """What the JSON says, decoded once more."""
+        """Decode the JSON once more."""
         return Decoded(orjson.loads(self.encoded()))
 
     def remember(self, decoded: Decoded) -> None:
-        """`decoded` is what the JSON says."""
+        """Remember `decoded`, which is what the JSON says."""
         self._object = ref(decoded)
 
     def encoded(self) -> bytes:
-        """The JSON."""
+        """Return the JSON."""
         value = self._encoded
         if value is None:
             # A copy, because what orjson gives keeps the buffer it was written in: 8 KiB for 3 KiB of a Pod.

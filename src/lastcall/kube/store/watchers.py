@@ -53,7 +53,7 @@ class Watcher:
         self._closed = False
 
     def feed(self, change: Change) -> bool:
-        """Whether it has to be woken for this change."""
+        """Add the change, and return whether the reader has to be woken for it."""
         if change.revision <= self._after:
             return False
         if len(self._backlog) >= self._limit:
@@ -71,11 +71,11 @@ class Watcher:
 
     @property
     def oldest_unread(self) -> int:
-        """The revision of the oldest value that it keeps in memory; 0 if it has read everything."""
+        """Return the revision of the oldest value that it keeps in memory, 0 if it has read everything."""
         return self.snapshot or (self._backlog[0].revision if self._backlog else 0)
 
     def lose(self, revision: int) -> None:
-        """It may have missed the change of `revision`: it must list again."""
+        """Make the reader list again: it may have missed the change of `revision`."""
         self._lose(Compacted(self._after, revision))
         self.wake()
 
@@ -157,11 +157,11 @@ class Watchers:
         self._closed = False
 
     def set_trigger(self, prefix: str, trigger: Trigger) -> None:
-        """`Store.set_trigger`."""
+        """Set the trigger of `prefix`. See `Store.set_trigger`."""
         self._triggers[prefix] = trigger
 
     def add(self, watcher: Watcher, prefix: str, trigger: str | None) -> None:
-        """`watcher` hears of all changes under `prefix`; with `trigger` only of those that concern this value."""
+        """Add `watcher` for all changes under `prefix`. With `trigger` it gets only those that concern this value."""
         lengths = self._lengths.setdefault(kind_of(prefix), {})
         lengths[len(prefix)] = lengths.get(len(prefix), 0) + 1
         if trigger is None or prefix not in self._triggers:
@@ -172,7 +172,7 @@ class Watchers:
             watcher.close()
 
     def remove(self, watcher: Watcher, prefix: str, trigger: str | None) -> None:
-        """As it was added."""
+        """Remove `watcher`. The arguments are those that it was added with."""
         lengths = self._lengths[kind_of(prefix)]
         lengths[len(prefix)] -= 1
         if not lengths[len(prefix)]:
@@ -251,7 +251,7 @@ class Watchers:
             watcher.close()
 
     def lose(self, revision: int) -> None:
-        """Nobody can be sure to have heard of the change of `revision`."""
+        """Make every watcher list again: each may have missed the change of `revision`."""
         for watcher in self._everybody():
             watcher.lose(revision)
 
@@ -261,7 +261,7 @@ class Watchers:
 
 
 def kind_of(key: str) -> str:
-    """The first part of a key or prefix with its slash, "" where it has none."""
+    """Return the first part of a key or prefix with its slash, "" where it has none."""
     return key[: key.find("/") + 1]
 
 

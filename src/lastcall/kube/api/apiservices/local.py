@@ -43,7 +43,7 @@ _DECLARED = Priority(1000, 100)
 
 
 def priority_of(group: str, version: str) -> Priority:
-    """Of a group version that this server answers itself."""
+    """Return the priority of a group version that this server answers itself."""
     if group not in _GROUPS:
         return _DECLARED
     return Priority(_GROUPS[group], _VERSIONS.get((group, version), _OWN.version))
@@ -54,8 +54,11 @@ def service_name(group: str, version: str) -> str:
 
 
 def local_service(group: str, version: str, managed: str) -> Object:
-    """`managed` is ON_START for Kubernetes's own kinds, ALWAYS for declared ones. What users may replace
-    has no label: a metrics server that was applied stays after a restart."""
+    """Make the APIService of a group version that this server answers itself.
+
+    `managed` is ON_START for Kubernetes's own kinds, ALWAYS for declared ones. What users may replace has no label: a
+    metrics server that was applied stays after a restart.
+    """
     priority = priority_of(group, version)
     spec: Object = {"group": group} if group else {}
     spec |= {"version": version, "groupPriorityMinimum": priority.group, "versionPriority": priority.version}
@@ -76,7 +79,7 @@ def local_condition(moment: str) -> Object:
 
 
 def version_key(version: str) -> tuple[int, int, int, str]:
-    """Sorts the newest first: v2, v1, v1beta2, v1beta1, v1alpha1, then all others by their text."""
+    """Sort the newest first: v2, v1, v1beta2, v1beta1, v1alpha1, then all others by their text."""
     found = _VERSION.fullmatch(version)
     if found is None:
         return (1, 0, 0, version)
@@ -85,7 +88,7 @@ def version_key(version: str) -> tuple[int, int, int, str]:
 
 
 def in_order(versions: Iterable[tuple[str, str, Priority]]) -> dict[str, list[str]]:
-    """Group → versions, both in the order of discovery, of (group, version, priority).
+    """Return group → versions, both in the order of discovery, of (group, version, priority).
 
     (apiregistration helpers: SortedByGroupAndVersion) `apiregistration.k8s.io` itself is always first.
     """

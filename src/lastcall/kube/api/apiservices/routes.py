@@ -21,7 +21,7 @@ class Service(NamedTuple):
 
     @property
     def host(self) -> str:
-        """The name that its certificate has to have."""
+        """Return the name that its certificate has to have."""
         return f"{self.name}.{self.namespace}.svc"
 
 
@@ -40,7 +40,7 @@ class Remote:
 
 
 def remote_of(api_service: Object) -> Remote | None:
-    """None for an APIService of this server."""
+    """Return the server of an APIService, None for an APIService of this server."""
     spec = api_service["spec"]
     reference = spec.get("service")
     if reference is None:
@@ -66,7 +66,7 @@ class Routes:
     remote: dict[GroupVersion, Remote] = field(default_factory=dict)
 
     def put(self, api_service: Object) -> Callable[[], None]:
-        """An APIService is as this one says; the answer takes that back."""
+        """Set the route that this APIService says, and return how to take that back."""
         spec = api_service["spec"]
         key = (spec.get("group") or "", spec.get("version") or "")
         before = self.remote.get(key)
@@ -83,7 +83,7 @@ class Routes:
         self._set((spec.get("group") or "", spec.get("version") or ""), None)
 
     def discovered(self, key: GroupVersion, service: Service, resources: tuple[Object, ...] | None) -> None:
-        """What the server of a group version said that it serves; None: it did not say."""
+        """Store what the server of a group version said that it serves; None: it did not say."""
         now = self.remote.get(key)
         if now is None or now.service != service:
             return
@@ -93,7 +93,7 @@ class Routes:
         )
 
     def of_path(self, path: str) -> Remote | None:
-        """Whose a request is, by its path."""
+        """Return whose a request is, by its path."""
         parts = path.split("/", 4)
         if parts[1:2] == ["apis"] and len(parts) > 3:
             return self.remote.get((parts[2], parts[3]))

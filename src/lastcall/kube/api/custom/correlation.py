@@ -21,7 +21,8 @@ class Correlated:
         self._children: dict[str | int, Correlated | None] = {}
 
     def unchanged(self) -> bool:
-        """An item of a list that is not of type map is the same only if the whole list is."""
+        """Return whether the value is as before. For an item of a list that is not of type map the whole list
+        counts."""
         if self._same is None:
             self._same = self._compare()
         return self._same
@@ -40,7 +41,7 @@ class Correlated:
         return _text(new) == _text(old)
 
     def key(self, name: str) -> "Correlated | None":
-        """A field; None where there was none."""
+        """Return a field; None where there was none."""
         if name not in self._children:
             self._children[name] = self._key(name)
         return self._children[name]
@@ -80,7 +81,7 @@ class OldItems:
                     self._found[key] = each
 
     def get(self, item: Any) -> Any:
-        """The item that had the keys of `item`, None without one."""
+        """Return the item that had the keys of `item`, None without one."""
         key = self._key(item) if self._found else None
         return None if key is None else self._found.get(key)
 

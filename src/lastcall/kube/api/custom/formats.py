@@ -19,14 +19,14 @@ _OF_NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
 def is_known_format(type_: str, format_: str) -> bool:
-    """Whether values of the type are looked at for the format; dashes do not matter."""
+    """Return whether values of the type are checked for the format; dashes do not matter."""
     if type_ in ("", "string"):
         return format_.replace("-", "") in _OF_STRINGS
     return format_ in _OF_NUMBERS.get(type_, ())
 
 
 def unknown_formats(spec: Object) -> list[str]:
-    """Those of a definition's schemas, what all versions have alike once."""
+    """Return the unknown formats of a definition's schemas. What all versions have in common counts once."""
     schemas = [(each.get("schema") or {}).get("openAPIV3Schema") for each in spec.get("versions") or ()]
     if schemas and all(each == schemas[0] for each in schemas):
         schemas = schemas[:1]

@@ -72,6 +72,6 @@ def _text(value: Any) -> str:
 
 
 def fields_of(path: str) -> tuple[str, ...] | None:
-    """The names of a path of fields only."""
+    """Return the names of a path of fields only."""
     steps = parse_path(path)
     return tuple(what for _, what in steps) if all(kind == "field" for kind, _ in steps) else None

@@ -19,7 +19,7 @@ class Converter(Protocol):
     """Makes objects of other versions, of one definition whose versions differ in more than their name."""
 
     def converted(self, obj: Object, api_version: str) -> Object:
-        """`obj` in another version. Raises an exception of its own when that has to be asked for first."""
+        """Return `obj` in another version. Raises an exception of its own when a webhook has to answer first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ def is_established(definition: Object) -> bool:
 
 
 def has_rules(schema: object) -> bool:
-    """Whether a schema has x-kubernetes-validations somewhere."""
+    """Return whether a schema has x-kubernetes-validations somewhere."""
     if isinstance(schema, dict):
         return "x-kubernetes-validations" in schema or any(map(has_rules, schema.values()))
     return isinstance(schema, list) and any(map(has_rules, schema))
@@ -85,7 +85,7 @@ def has_conversion_webhook(definition: Object) -> bool:
 
 
 def custom_resources(definition: Object, converter: Converter | None = None) -> list[CustomResource]:
-    """What a definition declares: the stored version first, then those that are served."""
+    """Return what a definition declares: the stored version first, then those that are served."""
     spec = definition["spec"]
     names = (definition.get("status") or {}).get("acceptedNames") or spec["names"]
     versions = sorted(spec["versions"], key=lambda each: not each["storage"])

@@ -39,7 +39,7 @@ _OWN = ("apiVersion", "kind", "metadata")
 
 
 def prune_unknown(schema: Object, obj: Any, *, root: bool = True) -> list[str]:
-    """Drop, in place, what the schema does not know; the paths of it, sorted. With `root` it is that of an object."""
+    """Drop, in place, what the schema does not know; return its paths, sorted. With `root` it is that of an object."""
     unknown: list[str] = []
     _prune(schema, obj, "", unknown, embedded=root or bool(schema.get(EMBEDDED)))
     return sorted(unknown)
@@ -125,7 +125,7 @@ def _copy(value: Any) -> Any:
 
 
 def schema_errors(schema: Object, obj: Object, old: Object | None = None, *, only: str = "") -> list[FieldError]:
-    """What is wrong with an object, and was not so in the `old` one; with `only` in that field.
+    """Return what is wrong with an object, and was not so in the `old` one; with `only` in that field.
 
     Its kind, version and metadata are checked elsewhere. (`ratchetingValueValidator`)
     """
@@ -142,13 +142,13 @@ def schema_errors(schema: Object, obj: Object, old: Object | None = None, *, onl
 
 
 def value_errors(schema: Object, value: Any, path: str) -> list[FieldError]:
-    """What is wrong with a default, whose schema says nothing by x-kubernetes-int-or-string."""
+    """Return what is wrong with a default, whose schema does not use x-kubernetes-int-or-string."""
     found = list(_errors(schema, value, "", _DEFAULT))
     return [replace(each, field=f"{path}.{each.field}" if each.field not in ("", "<nil>") else path) for each in found]
 
 
 def list_errors(schema: Any, value: Any, path: str = "") -> list[FieldError]:
-    """What is there twice in lists that are sets or maps. (`ValidateListSetsAndMaps`)"""
+    """Return duplicates in lists that are sets or maps. (`ValidateListSetsAndMaps`)"""
     return list(_lists(schema, value, path))
 
 

@@ -27,7 +27,7 @@ _FLOAT32_MAX = 3.4028235677973366e38
 
 
 def is_json_integer(value: float) -> bool:
-    """Whether decoded JSON counts as a whole number: of 64 bits, or a float very near to one below 2^53."""
+    """Return whether decoded JSON counts as a whole number: of 64 bits, or a float very near to one below 2^53."""
     if isinstance(value, int) and is_int64(value):
         return True
     if isinstance(value, int) or not math.isfinite(value) or abs(value) > _LAST_EXACT:
@@ -39,7 +39,7 @@ def is_json_integer(value: float) -> bool:
 
 
 def number_errors(schema: Object, value: float, path: str) -> Iterable[FieldError]:
-    """What is wrong with a number; a limit that is not of the schema's own type is wrong with every number."""
+    """Yield what is wrong with a number. A limit that is not of the schema's own type is wrong with every number."""
     yield from _range("Checked", value, schema, path)
     if (factor := schema.get("multipleOf")) is not None:
         wrong = list(_range("MultipleOf", factor, schema, path))
@@ -129,7 +129,7 @@ FORMATS: dict[str, Callable[[str], bool]] = {
 
 
 def type_of(value: Any) -> str:
-    """What the validator calls the type of decoded JSON."""
+    """Return what the validator calls the type of decoded JSON."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int | float):

@@ -97,7 +97,8 @@ def _webhook(webhook: Object) -> None:
 
 
 def admission_policy(policy: Object) -> None:
-    """Of both kinds of policies (`SetDefaults_ValidatingAdmissionPolicySpec`, `SetDefaults_MatchResources`)."""
+    """Set the defaults of both kinds of policies (`SetDefaults_ValidatingAdmissionPolicySpec`,
+    `SetDefaults_MatchResources`)."""
     spec = policy.setdefault("spec", {})
     spec.setdefault("failurePolicy", "Fail")
     _match_resources(spec.get("matchConstraints"))

@@ -37,7 +37,7 @@ _IMAGE = re.compile(
 
 
 def image_tag(image: str) -> str:
-    """The tag of an image name; `latest` when it has neither tag nor digest, "" when it is not an image name.
+    """Return the tag of an image name; `latest` when it has neither tag nor digest, "" when it is not an image name.
 
     (`parsers.ParseImageName`)
     """
@@ -50,7 +50,7 @@ def image_tag(image: str) -> str:
 
 
 def set_pod_spec_defaults(spec: Object) -> None:
-    """The part of the defaults that Pods and Pod templates share. (`SetDefaults_PodSpec` and below)"""
+    """Set the defaults that Pods and Pod templates share. (`SetDefaults_PodSpec` and below)"""
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("securityContext", {})

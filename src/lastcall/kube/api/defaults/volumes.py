@@ -14,7 +14,7 @@ _WHERE_EMPTY = frozenset({"iscsi", "rbd", "scaleIO"})
 
 
 def source_defaults(spec: Object) -> None:
-    """`spec` holds sources by their names: a Pod's volume, the spec of a PersistentVolume."""
+    """Set the defaults of the sources that `spec` holds by name: a Pod's volume, the spec of a PersistentVolume."""
     for kind, defaults in _DEFAULTS.items():
         source = spec.get(kind)
         if source is None:

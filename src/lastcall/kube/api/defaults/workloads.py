@@ -53,7 +53,7 @@ def replica_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
 
 
 def replication_controller(obj: Object, pod_spec: PodSpecDefaults) -> None:
-    """Selector and labels come from the template's labels when they are left out."""
+    """Take the selector and labels from the template's labels when they are left out."""
     replica_set(obj, pod_spec)
     if (labels := _labels_of_template(obj)) and not obj["spec"].get("selector"):
         obj["spec"]["selector"] = dict(labels)
@@ -65,7 +65,7 @@ def _labels_of_template(obj: Object) -> Object:
 
 
 def take_labels(obj: Object) -> None:
-    """An object without labels has those of its Pods: when it was sent, and when it was read from the store."""
+    """Give an object without labels those of its Pods: when it was sent, and when it was read from the store."""
     if (labels := _labels_of_template(obj)) and not (obj.get("metadata") or {}).get("labels"):
         obj.setdefault("metadata", {})["labels"] = dict(labels)
 
@@ -105,8 +105,10 @@ _OF_AUTOSCALERS = tuple(
 
 
 def metadata_alone(obj: Object) -> Object:
-    """The metadata as forms without the rest of the object have it: without the annotations that `apps/v1` makes of a
-    DaemonSet's template generation, and `autoscaling/v1` of what it has no field for.
+    """Return the metadata as forms without the rest of the object have it.
+
+    They lack the annotations that `apps/v1` makes of a DaemonSet's template generation, and `autoscaling/v1` of what it
+    has no field for.
 
     Source: pkg/apis/apps/v1/conversion.go:Convert_apps_DaemonSet_To_v1_DaemonSet, pkg/apis/autoscaling/v1/conversion.go
     """
@@ -140,7 +142,7 @@ def daemon_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
 
 
 def job_spec(spec: Object, pod_spec: PodSpecDefaults) -> None:
-    """The defaults of a Job's spec; a CronJob's template gets only those of its Pods."""
+    """Set the defaults of a Job's spec; a CronJob's template gets only those of its Pods."""
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = spec["parallelism"] = 1
     if spec.get("parallelism") is None:
@@ -239,7 +241,7 @@ def network_policy(obj: Object) -> None:
 
 
 def ingress(obj: Object) -> None:
-    """The group of a backend's resource is always written (core/v1/types.go:TypedLocalObjectReference)."""
+    """Set the group of a backend's resource, which is always written (core/v1/types.go:TypedLocalObjectReference)."""
     spec = obj.setdefault("spec", {})
     paths = [path for rule in spec.get("rules") or () for path in (rule.get("http") or {}).get("paths") or ()]
     for backend in (spec.get("defaultBackend"), *(path.get("backend") for path in paths)):
@@ -249,7 +251,7 @@ def ingress(obj: Object) -> None:
 
 
 def ingress_class(obj: Object) -> None:
-    """Source: pkg/apis/networking/v1/defaults.go:SetDefaults_IngressClass."""
+    """Set the scope of the parameters. Source: pkg/apis/networking/v1/defaults.go:SetDefaults_IngressClass."""
     parameters = (obj.get("spec") or {}).get("parameters")
     if parameters is not None:
         parameters.setdefault("scope", "Cluster")
@@ -300,7 +302,7 @@ def limit_range(obj: Object) -> None:
 
 
 def role_binding(obj: Object) -> None:
-    """Groups of the roleRef and of users and groups; a ServiceAccount has none."""
+    """Set the groups of the roleRef and of users and groups; a ServiceAccount has none."""
     reference: Any = obj.get("roleRef")
     if isinstance(reference, dict) and not reference.get("apiGroup"):
         reference["apiGroup"] = RBAC_GROUP

@@ -191,7 +191,7 @@ def _disabled_restarts(
 
 
 def pod_spec_of(resource: Resource, obj: Object) -> Object | None:
-    """The spec of the Pod, or of the Pods that the object makes; None where there is none."""
+    """Return the spec of the Pod, or of the Pods that the object makes; None where there is none."""
     value: Any = obj
     for key in _SPEC_AT.get((resource.group, resource.plural), ("",)):
         value = value.get(key) if isinstance(value, dict) else None

@@ -33,7 +33,7 @@ class Status:
 
 
 def form(accept: str) -> str | None:
-    """ "" for text, a version for JSON; None when nothing that is accepted can be had."""
+    """Return "" for text, a version for JSON; None when no accepted type is available."""
     for clause in accept.split(","):
         media_type, *parameters = (piece.strip() for piece in clause.split(";"))
         if media_type in ("text/plain", "*/*", "text/*", ""):

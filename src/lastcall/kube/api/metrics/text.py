@@ -80,7 +80,7 @@ def _escaped(value: str) -> str:
 
 
 def number(value: float) -> str:
-    """As Go's strconv.FormatFloat(value, 'g', -1, 64)."""
+    """Format as Go's strconv.FormatFloat(value, 'g', -1, 64) does."""
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     if math.isnan(value):

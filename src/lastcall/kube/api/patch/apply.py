@@ -35,8 +35,9 @@ def _not_applicable() -> StatusError:
 
 
 def apply_json_patch(doc: Object, patch: Any, *, checked: bool = True) -> Object:
-    """RFC 6902. Raises StatusError: 400 for a patch that is not a list, 413 for too many operations, 422 otherwise.
+    """Apply a JSON patch (RFC 6902).
 
+    Raises StatusError: 400 for a patch that is not a list, 413 for too many operations, 422 otherwise.
     `checked`: field validation looks at the patch first, and says in its own words what is wrong with it.
     """
     if patch is None:
@@ -66,7 +67,7 @@ def apply_json_patch(doc: Object, patch: Any, *, checked: bool = True) -> Object
 
 
 def merge_patch(doc: Object, patch: Any) -> Object:
-    """RFC 7386. Raises StatusError 400 for a patch that is not an object."""
+    """Apply a merge patch (RFC 7386). Raises StatusError 400 for a patch that is not an object."""
     if patch is None:
         raise errors.bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):
@@ -138,7 +139,7 @@ def _fail(message: str) -> StatusError:
 
 
 def go_map(value: Any) -> str:
-    """As Go's `%v` prints decoded JSON: `map[image:noname]`."""
+    """Format decoded JSON as Go's `%v` prints it: `map[image:noname]`."""
     if isinstance(value, dict):
         return "map[" + " ".join(f"{key}:{go_map(value[key])}" for key in sorted(value)) + "]"
     if isinstance(value, list):

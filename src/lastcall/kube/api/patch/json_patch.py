@@ -36,7 +36,7 @@ class _Nowhere(Exception):
 
 
 def apply(doc: Any, operations: list[Any]) -> Any:
-    """What `operations` make of `doc`, which stays as it is (the answer shares with it what has not changed).
+    """Apply `operations` to `doc`, which stays as it is (the result shares with it what has not changed).
 
     Raises PatchError.
     """

@@ -15,8 +15,10 @@ _BLOCK = re.compile(rb"-----BEGIN ([^-\n]+)-----\r?\n.*?-----END \1-----", re.DO
 
 
 def why_no_pair(certificate: str, key: str) -> str:
-    """ "" for a pair. Both are PEM in base64, as Secrets have them; what cannot be read of a certificate or a key that
-    is PEM is not reported."""
+    """Return why a certificate and a key are no pair, "" for a pair. Both are PEM in base64, as Secrets have them.
+
+    What cannot be read of a certificate or a key that is PEM is not reported.
+    """
     certificates = _blocks(certificate)
     if why := _missing(certificates, "certificate", _CERTIFICATE.__eq__):
         return why

@@ -50,13 +50,13 @@ def claims_of(pod: Object) -> Iterator[str]:
 
 
 def accounts_of(pod: Object) -> Iterator[str]:
-    """The name of its ServiceAccount."""
+    """Yield the name of its ServiceAccount."""
     if name := pod["spec"].get("serviceAccountName"):
         yield name
 
 
 def resource_claims_of(pod: Object) -> Iterator[str]:
-    """The names of its ResourceClaims; those made of a template are in the status (resourceclaim.Name)."""
+    """Yield the names of its ResourceClaims; those made of a template are in the status (resourceclaim.Name)."""
     status = pod.get("status") or {}
     yield from (each.get("resourceClaimName") or "" for each in pod["spec"].get("resourceClaims") or ())
     yield from (each.get("resourceClaimName") or "" for each in status.get("resourceClaimStatuses") or ())
@@ -64,7 +64,7 @@ def resource_claims_of(pod: Object) -> Iterator[str]:
 
 
 def volume_secrets(volume: Object) -> Iterator[tuple[str, str]]:
-    """(namespace, name) of the Secrets that a kubelet reads for a bound PersistentVolume."""
+    """Yield (namespace, name) of the Secrets that a kubelet reads for a bound PersistentVolume."""
     spec = volume["spec"]
     namespace = (spec.get("claimRef") or {}).get("namespace") or ""
     for source in spec.values():
@@ -78,7 +78,7 @@ def volume_secrets(volume: Object) -> Iterator[tuple[str, str]]:
 
 
 def api_reference(pod: Object) -> str:
-    """The first kind of API object that a Pod needs, "" for none (`HasAPIObjectReference`)."""
+    """Return the first kind of API object that a Pod needs, "" for none (`HasAPIObjectReference`)."""
     spec = pod["spec"]
     if spec.get("serviceAccountName"):
         return "serviceaccounts"
@@ -111,12 +111,12 @@ _PROJECTED_KINDS = {
 
 
 def projects_token(pod: Object) -> bool:
-    """Whether a volume of the Pod is a ServiceAccount's token."""
+    """Return whether a volume of the Pod is a ServiceAccount's token."""
     return any(True for _ in token_audiences(pod))
 
 
 def token_audiences(pod: Object) -> Iterator[str]:
-    """For whom its volumes' tokens are; "" is the API server."""
+    """Yield the audiences of its volumes' tokens; "" is the API server."""
     for volume in pod["spec"].get("volumes") or ():
         for source in (volume.get("projected") or {}).get("sources") or ():
             if source.get("serviceAccountToken") is not None:

@@ -13,7 +13,7 @@ _GROUPS = ("containers", "initContainers")
 
 
 def resized(stored: Object, wanted: Object) -> Object:
-    """The stored spec with the resources that a request wants.
+    """Return the stored spec with the resources that a request wants.
 
     Containers stay as the request has them in number, order and name: validation sees what is wrong with that.
     """

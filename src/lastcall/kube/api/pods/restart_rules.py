@@ -11,7 +11,7 @@ RESTART_ALL = "RestartAllContainers"
 
 
 def matching_rule(container: AnyObject, exit_code: int) -> Object | None:
-    """The first of the container's rules that this exit matches; they count only beside a policy of its own."""
+    """Return the first of the container's rules that this exit matches; they count only beside a policy of its own."""
     if not container.get("restartPolicy"):
         return None
     for rule in container.get("restartPolicyRules") or []:
@@ -29,7 +29,7 @@ def restarts_by_rule(container: AnyObject, exit_code: int) -> bool:
 
 
 def container_should_restart(container: AnyObject, pod: AnyObject, exit_code: int) -> bool:
-    """Whether the restart policies want a new instance after this exit (ContainerShouldRestart)."""
+    """Return whether the restart policies want a new instance after this exit (ContainerShouldRestart)."""
     rule = matching_rule(container, exit_code)
     if rule is not None:
         return rule.get("action") in ("Restart", RESTART_ALL)
@@ -38,7 +38,7 @@ def container_should_restart(container: AnyObject, pod: AnyObject, exit_code: in
 
 
 def is_container_restartable(container: AnyObject, pod: AnyObject) -> bool:
-    """Whether there is an exit after which it is started again (IsContainerRestartable)."""
+    """Return whether there is an exit after which it is started again (IsContainerRestartable)."""
     policy = container.get("restartPolicy")
     if not policy:
         return bool(pod["spec"].get("restartPolicy", "Always") != "Never")
@@ -47,7 +47,7 @@ def is_container_restartable(container: AnyObject, pod: AnyObject) -> bool:
 
 
 def all_containers_could_restart(pod: AnyObject) -> bool:
-    """Whether an exit of some container may restart all of them (AllContainersCouldRestart)."""
+    """Return whether an exit of some container may restart all of them (AllContainersCouldRestart)."""
     spec = pod["spec"]
     return any(
         rule.get("action") == RESTART_ALL

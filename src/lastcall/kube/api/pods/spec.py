@@ -34,17 +34,17 @@ def is_restartable_init(container: AnyObject) -> bool:
 
 
 def pod_key(pod: AnyObject) -> str:
-    """`namespace/name`."""
+    """Return `namespace/name`."""
     return f"{namespace_of(pod)}/{name_of(pod)}"
 
 
 def pod_ref_text(pod: AnyObject) -> str:
-    """`name_namespace(uid)`, as the kubelet's messages name a Pod. (`format.Pod`)"""
+    """Return `name_namespace(uid)`, as the kubelet's messages name a Pod. (`format.Pod`)"""
     return f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
 
 
 def qos_class(pod: AnyObject) -> QOSClass:
-    """Computed from the resources of the (defaulted) spec. (`pkg/apis/core/v1/helper/qos:ComputePodQOS`)"""
+    """Compute the class from the resources of the (defaulted) spec. (`pkg/apis/core/v1/helper/qos:ComputePodQOS`)"""
     spec = pod.get("spec") or {}
     pod_resources = spec.get("resources") or {}
     if pod_resources.get("requests") or pod_resources.get("limits"):
@@ -112,13 +112,13 @@ def set_condition(status: Object, condition: AnyObject, now: str) -> bool:
 
 
 def is_pod_ready(pod: AnyObject) -> bool:
-    """The Ready condition is True."""
+    """Return whether the Ready condition is True."""
     condition = get_condition(pod.get("status") or {}, "Ready")
     return condition is not None and condition.get("status") == "True"
 
 
 def is_pod_terminal(pod: AnyObject) -> bool:
-    """The phase is Succeeded or Failed. (`podutil.IsPodTerminal`)"""
+    """Return whether the phase is Succeeded or Failed. (`podutil.IsPodTerminal`)"""
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 

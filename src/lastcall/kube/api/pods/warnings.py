@@ -59,7 +59,7 @@ def warnings_on_create(resource: Resource, obj: Object) -> list[str]:
 
 
 def warnings_on_update(resource: Resource, new: Object, old: Object) -> list[str]:
-    """Nothing is said of a template when nothing but metadata or status changes; nothing ever of an updated Pod."""
+    """Return the warnings: none of a template if only metadata or status changes, never any of an updated Pod."""
     if resource is kinds.ENDPOINTSLICES or (resource is kinds.CSIDRIVERS and _tokens(new) == _tokens(old)):
         return []
     if resource in _OTHERS:

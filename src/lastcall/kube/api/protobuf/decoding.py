@@ -51,7 +51,7 @@ def _data() -> dict[str, Any]:
 
 @cache
 def fields_of(message: str) -> dict[int, ProtobufField]:
-    """The fields of a message by number."""
+    """Return the fields of a message by number."""
     fields = {}
     for number, name, type_, *flags in _data()[message]:
         key, type_ = type_ if isinstance(type_, list) else ("", type_)
@@ -61,7 +61,7 @@ def fields_of(message: str) -> dict[int, ProtobufField]:
 
 
 def decode_envelope(body: bytes) -> Object:
-    """The object in a `k8s\\0` envelope, with its kind and apiVersion. Raises ProtobufError.
+    """Decode the object in a `k8s\\0` envelope, with its kind and apiVersion. Raises ProtobufError.
 
     Zero numbers and booleans stay, empty strings go: which of them Go leaves out is a matter of `schema.prune`.
     """
@@ -79,7 +79,7 @@ def decode_envelope(body: bytes) -> Object:
 
 
 def message_of(api_version: str, kind: str) -> str:
-    """The name of a kind's message, also of a kind's list. It may be one that there is not."""
+    """Return the name of a kind's message, also of a kind's list. The message may not exist."""
     types = known_types()
     if (name := types.get(f"{api_version}/{kind}")) is None and kind.endswith("List"):
         item = types.get(f"{api_version}/{kind.removesuffix('List')}")

@@ -34,18 +34,18 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
 
 
 def encode_envelope(obj: Object) -> bytes:
-    """`obj`, which says its kind and apiVersion, in a `k8s\\0` envelope."""
+    """Encode `obj`, which has its kind and apiVersion, in a `k8s\\0` envelope."""
     return _enveloped(obj, _message(_message_name(obj), obj))
 
 
 def encode_items(head: Object, items: list[Object]) -> bytes:
-    """Some items of the list `head`, as they stand in its message."""
+    """Encode some items of the list `head`, as they are in its message."""
     number, field = next((number, each) for number, each in _fields(_message_name(head)) if each.name == "items")
     return b"".join([_field(number, field, item) for item in items])
 
 
 def encode_list(head: Object, items: bytes) -> bytes:
-    """The list `head` with `items`, which are encoded, in an envelope."""
+    """Encode the list `head` with `items`, which are encoded, in an envelope."""
     return _enveloped(head, _message(_message_name(head), head) + items)
 
 
@@ -59,7 +59,7 @@ def _enveloped(obj: Object, raw: bytes) -> bytes:
 
 
 def watch_frame(type_: str, obj: Object) -> bytes:
-    """An event of a watch: its length in four bytes, and a WatchEvent that holds an envelope."""
+    """Encode an event of a watch: its length in four bytes, and a WatchEvent that holds an envelope."""
     event = delimited(1, type_.encode()) + delimited(2, delimited(1, encode_envelope(obj)))
     return struct.pack(">I", len(event)) + event
 

@@ -81,7 +81,7 @@ _TEMPLATES = frozenset(
 
 
 def as_internal(name: str, value: Any) -> Any:
-    """`value`, JSON of the type `name` (`core.v1.PodSpec`), as its internal struct is printed; None stays None."""
+    """Return `value`, JSON of the type `name` (`core.v1.PodSpec`), as its internal struct is printed, or None."""
     if isinstance(value, dict) and name == "meta.v1.LabelSelector":
         return {key: _sorted(each) for key, each in value.items() if each}
     if not isinstance(value, dict) or name.startswith(("meta.v1.", "runtime.")):
@@ -124,7 +124,7 @@ def _fields(name: str) -> tuple[str, ...]:
 
 
 def as_json(name: str, value: Any) -> Any:
-    """`value`, JSON of the type `name`, with the fields of each struct in the order in which Go writes them."""
+    """Return `value`, JSON of the type `name`, with the fields of each struct in the order in which Go writes them."""
     if not isinstance(value, dict):
         return value
     fields = struct(name).fields

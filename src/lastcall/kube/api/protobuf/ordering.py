@@ -9,7 +9,7 @@ _LEAVES = frozenset({"meta.v1.Time", "meta.v1.MicroTime", "meta.v1.FieldsV1", "Q
 
 
 def in_go_order(obj: dict[str, Any], typed: dict[str, Any]) -> dict[str, Any]:
-    """The same object with its members as Go's `json.Marshal` of the type of `typed` has them; without a type by name.
+    """Sort the members as Go's `json.Marshal` of the type of `typed` does; by name without a type.
 
     `typed` is an object whose kind and apiVersion are right.
     """
@@ -23,14 +23,14 @@ def in_go_order(obj: dict[str, Any], typed: dict[str, Any]) -> dict[str, Any]:
 
 
 def by_name(value: Any) -> Any:
-    """Every member of every object sorted by its name."""
+    """Sort every member of every object by its name."""
     if isinstance(value, dict):
         return {key: by_name(value[key]) for key in sorted(value)}
     return [by_name(each) for each in value] if isinstance(value, list) else value
 
 
 def ordered(message: str, value: Any) -> Any:
-    """`value`, JSON of the type `message` (`core.v1.PodSpec`)."""
+    """Sort the members of `value`, JSON of the type `message` (`core.v1.PodSpec`)."""
     if not isinstance(value, dict) or message in _LEAVES or not has_message(message):
         return by_name(value)
     done = _members(message, value)

@@ -2,7 +2,7 @@
 
 
 def varint(number: int) -> bytes:
-    """Seven bits a byte, the lowest first; a negative number as the 64 bits of its two's complement."""
+    """Encode seven bits a byte, the lowest first; a negative number as the 64 bits of its two's complement."""
     number &= 0xFFFFFFFFFFFFFFFF
     out = bytearray()
     while number > 0x7F:

@@ -36,7 +36,7 @@ IGNORED = (("", "events"), ("events.k8s.io", "events"))
 
 
 def count_name(resource: Resource) -> str:
-    """`count/deployments.apps`. (`ObjectCountQuotaResourceNameFor`)"""
+    """Return `count/deployments.apps`. (`ObjectCountQuotaResourceNameFor`)"""
     return f"count/{resource.plural}.{resource.group}" if resource.group else f"count/{resource.plural}"
 
 
@@ -72,7 +72,7 @@ def concerned(resource: Resource, names: Iterable[str]) -> list[str]:
 
 
 def matches(quota: Object, resource: Resource, obj: Object) -> bool:
-    """Whether the object counts for the quota: by a limit of its status, and by all its scopes. (`Matches`)"""
+    """Return whether the object counts for the quota: by a limit of its status, and by all its scopes. (`Matches`)"""
     hard = (quota.get("status") or {}).get("hard") or {}
     return any(concerns(resource, name) for name in hard) and in_scope(quota, resource, obj)
 
@@ -108,8 +108,7 @@ def pod_usage(pod: Object, now: datetime) -> Resources:
 
 
 def pod_counts(pod: Object, now: datetime) -> bool:
-    """Not when it has ended, nor when its deletion should have been over long ago: as when its node is lost.
-    (`QuotaV1Pod`)"""
+    """Return False for a Pod that has ended, or is long overdue to, as when its node is lost. (`QuotaV1Pod`)"""
     if is_pod_terminal(pod):
         return False
     meta = pod["metadata"]
@@ -195,7 +194,7 @@ def unspecified(pod: Object, names: Iterable[str]) -> str:
 
 
 def handles(resource: Resource, new: Object, old: Object | None, subresource: str = "") -> bool:
-    """Whether admission has to look at a write; `old` is None at a creation. (`Handles`)"""
+    """Return whether admission has to check a write; `old` is None at a creation. (`Handles`)"""
     if old is None:
         return (resource.group, resource.plural) not in IGNORED
     if resource == PODS:
@@ -206,7 +205,7 @@ def handles(resource: Resource, new: Object, old: Object | None, subresource: st
 
 
 def gives_back(resource: Resource, old: Object, new: Object, now: datetime) -> bool:
-    """Whether an update frees something, so that it has to be counted again. (`DefaultUpdateFilter`)"""
+    """Return whether an update frees something, so that it has to be counted again. (`DefaultUpdateFilter`)"""
     if resource == PODS:
         return pod_counts(old, now) and not pod_counts(new, now)
     if resource == SERVICES:

@@ -18,12 +18,12 @@ SCOPES = (TERMINATING, NOT_TERMINATING, BEST_EFFORT, NOT_BEST_EFFORT, PRIORITY_C
 
 
 def matches_scopes(quota_spec: Object, pod: Object) -> bool:
-    """Whether a Pod is of every scope."""
+    """Return whether a Pod is of every scope."""
     return all(matches_scope(selector, pod) for selector in selectors(quota_spec))
 
 
 def selectors(quota_spec: Object) -> Iterator[Object]:
-    """`scopes` and `scopeSelector` in the form of the latter. (`getScopeSelectorsFromQuota`)"""
+    """Yield `scopes` and `scopeSelector` in the form of the latter. (`getScopeSelectorsFromQuota`)"""
     for scope in quota_spec.get("scopes") or ():
         yield {"scopeName": scope, "operator": "Exists"}
     yield from (quota_spec.get("scopeSelector") or {}).get("matchExpressions") or ()
@@ -41,7 +41,7 @@ def matches_scope(selector: Object, pod: Object) -> bool:
 
 
 def is_terminating_scope(pod: Object) -> bool:
-    """A Pod that has to end by itself: not one that is being deleted. (`IsTerminating`)"""
+    """Return whether a Pod has to end by itself, which is not one that is being deleted. (`IsTerminating`)"""
     seconds = (pod.get("spec") or {}).get("activeDeadlineSeconds")
     return seconds is not None and seconds >= 0
 

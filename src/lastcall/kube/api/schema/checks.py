@@ -66,7 +66,7 @@ def check_fields(resource: Resource, obj: Object) -> list[str]:
 
 
 def check_value(field: Field, value: Any) -> list[str]:
-    """`check_fields`, for the value of one field; messages have no path. Raises DecodeError."""
+    """Check the value of one field as `check_fields` does; messages have no path. Raises DecodeError."""
     problems = _Problems()
     with problems.raise_saved():
         _check(field, value, "", "", Struct("", {"f": {}}, {}), problems)
@@ -100,7 +100,7 @@ class _Problems(list[str]):
 
 
 def check_scalar(format_: str, value: Any) -> None:
-    """Raises DecodeError for a value that is not a `quantity`, `intstr`, `time`, `microtime` or `byte`."""
+    """Raise DecodeError for a value that is not a `quantity`, `intstr`, `time`, `microtime` or `byte`."""
     _SCALARS[format_](value)
 
 
@@ -280,7 +280,7 @@ _GO_KINDS = {"bool": "bool", "string": "string", "object": "map", "array": "slic
 
 
 def unconverted(value: Any, go_type: str, plain: str = "") -> str:
-    """Why `value` cannot become a `go_type`, which is a `plain`, without JSON in between.
+    """Return why `value` cannot become a `go_type`, which is a `plain`, without JSON in between.
 
     (`runtime.DefaultUnstructuredConverter`)
     """
@@ -297,7 +297,7 @@ def unconverted(value: Any, go_type: str, plain: str = "") -> str:
 
 
 def json_type(value: Any) -> str:
-    """What Go calls a decoded JSON value."""
+    """Return what Go calls a decoded JSON value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, str):
@@ -335,7 +335,7 @@ def _check_quantity(value: Any) -> None:
 
 
 def is_int_or_string(value: Any) -> bool:
-    """Whether a value can be an IntOrString."""
+    """Return whether a value can be an IntOrString."""
     return isinstance(value, str) or (
         isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31
     )
@@ -459,7 +459,7 @@ def keeps_empty(name: str) -> bool:
 
 
 def omits_empty(field: Field) -> bool:
-    """Whether an empty value of this field is not encoded."""
+    """Return whether an empty value of this field is not encoded."""
     if field.item is not None and field.item.ref in _EVEN_EMPTY:
         return False
     return field.omitted or field.format in TIMES
@@ -475,7 +475,7 @@ _ZEROS: dict[str, Any] = {"integer": 0, "number": 0, "boolean": False}
 
 
 def prune_value(field: Field, value: Any, empties: Empties | None = None) -> None:
-    """`prune`, for the value of one field that is not empty."""
+    """Prune the value of one field that is not empty. See `prune`."""
     empties = [] if empties is None else empties
     if field.ref in SCHEMA_OR:
         for each in _schemas_in(value):

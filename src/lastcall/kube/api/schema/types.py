@@ -98,7 +98,7 @@ def _data() -> dict[str, Any]:
 
 @cache
 def struct(name: str) -> Struct:
-    """The object type of this name (`core.v1.PodSpec`). Raises KeyError."""
+    """Return the object type of this name (`core.v1.PodSpec`). Raises KeyError."""
     types = _data()["types"]
     return Struct(name, types[name], types)
 
@@ -132,10 +132,10 @@ def known_types() -> Mapping[str, str]:
 
 
 def facts_of(name: str) -> Mapping[str, Any]:
-    """What the file says of the type of this short name. Raises KeyError."""
+    """Return what the file says of the type of this short name. Raises KeyError."""
     return cast(Mapping[str, Any], _data()["types"][name])
 
 
 def full_name(name: str) -> str:
-    """The name in OpenAPI documents: `core.v1.Pod` is `io.k8s.api.core.v1.Pod`."""
+    """Return the name in OpenAPI documents: `core.v1.Pod` is `io.k8s.api.core.v1.Pod`."""
     return cast(str, _data()["prefixes"].get(name.split(".", 1)[0], "io.k8s.api.")) + name

@@ -45,7 +45,7 @@ def _of_member(field: Field, holder: Any, key: Any) -> bool:
 
 
 def large_as_floats(value: Any) -> Any:
-    """Decoded JSON with what no int64 has as floats (util/json/json.go:Unmarshal into interface{})."""
+    """Return decoded JSON with numbers beyond int64 as floats (util/json/json.go:Unmarshal into interface{})."""
     if isinstance(value, dict):
         return {key: large_as_floats(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -55,7 +55,7 @@ def large_as_floats(value: Any) -> Any:
 
 
 def integer(value: Any, bits: int) -> Any:
-    """`value` as an integer of so many bits; itself when it is one, or no whole number."""
+    """Return `value` as an integer of so many bits; itself when it is one, or no whole number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     if isinstance(value, float) and not value.is_integer():

@@ -128,7 +128,7 @@ def component_status(obj: Object, now: datetime) -> list[Any]:
 
 
 def ip_address(obj: Object, now: datetime) -> list[Any]:
-    """With an age that no column names, as there."""
+    """Return the row, with an age that no column names, as in Kubernetes."""
     parent = _spec(obj).get("parentRef")
     if parent is None:
         return [name_of(obj), NONE, age(obj, now)]

@@ -16,7 +16,7 @@ _AGE: Object = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTi
 
 
 def custom_columns(resource: CustomResource) -> list[Object]:
-    """`columnDefinitions`."""
+    """Return `columnDefinitions`."""
     name: Object = {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}
     return [
         name,

@@ -134,6 +134,6 @@ _FAILED = {"type": "Completed", "status": "True", "reason": "Failed", "message":
 
 
 def pod_conditions(pod: Object) -> list[Object]:
-    """`conditions` of the row of a Pod that has ended."""
+    """Return `conditions` of the row of a Pod that has ended."""
     phase = (pod.get("status") or {}).get("phase")
     return [dict(_SUCCEEDED)] if phase == "Succeeded" else [dict(_FAILED)] if phase == "Failed" else []

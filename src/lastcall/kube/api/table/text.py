@@ -19,7 +19,7 @@ LONGEST_SECONDS = (2**63 - 1) // 10**9
 
 
 def human_duration(duration: timedelta) -> str:
-    """`90s`, `3m20s`, `2d4h`, … (`duration.HumanDuration`)"""
+    """Format a duration: `90s`, `3m20s`, `2d4h`, … (`duration.HumanDuration`)"""
     seconds = min(int(duration.total_seconds()), LONGEST_SECONDS)
     if seconds < -1:
         return INVALID
@@ -51,7 +51,7 @@ def _pair(first: int, unit: str, second: int, small: str) -> str:
 
 
 def since(text: str | None, now: datetime) -> str:
-    """How long ago; `<unknown>` for no time."""
+    """Return how long ago it was; `<unknown>` for no time."""
     return human_duration(now - parse_rfc3339(text)) if text else UNKNOWN
 
 
@@ -69,6 +69,6 @@ def format_labels(labels: Mapping[str, str] | None) -> str:
 
 
 def listed(items: Sequence[str]) -> str:
-    """The first three and how many more there are."""
+    """Return the first three and how many more there are."""
     shown = ",".join(items[:_SHOWN])
     return f"{shown} + {len(items) - _SHOWN} more..." if len(items) > _SHOWN else shown or UNSET

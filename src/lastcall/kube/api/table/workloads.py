@@ -247,7 +247,7 @@ def network_policy(obj: Object, now: datetime) -> list[Any]:
 
 
 def created_at(obj: Object, now: datetime) -> list[Any]:
-    """Roles and LimitRanges show the time itself."""
+    """Return the row with the time itself, for Roles and LimitRanges."""
     return [name_of(obj), created(obj)]
 
 
@@ -351,7 +351,7 @@ def scale(obj: Object, now: datetime) -> list[Any]:
 
 
 def api_service(obj: Object, now: datetime) -> list[Any]:
-    """(kube-aggregator pkg/registry/apiservice/etcd/etcd.go)"""
+    """Return the row. (kube-aggregator pkg/registry/apiservice/etcd/etcd.go)"""
     reference = (obj.get("spec") or {}).get("service")
     conditions = (obj.get("status") or {}).get("conditions") or ()
     available = next((each for each in conditions if each.get("type") == "Available"), {"status": "Unknown"})
@@ -363,7 +363,7 @@ def api_service(obj: Object, now: datetime) -> list[Any]:
 
 
 def metrics(obj: Object, now: datetime) -> list[Any]:
-    """(metrics-server pkg/api/table.go)"""
+    """Return the row. (metrics-server pkg/api/table.go)"""
     parts = [each.get("usage") or {} for each in obj["containers"]] if "containers" in obj else [obj.get("usage") or {}]
     amounts = [[parse_quantity(each.get(name) or 0) for each in parts] for name in ("cpu", "memory")]
     shown = [str(sum(each[1:], start=each[0])) if each else "0" for each in amounts]

@@ -40,7 +40,7 @@ class Fields(NamedTuple):
 
 
 def parse(text: str) -> Fields | int:
-    """Its fields, or the whole seconds between two times of `@every 1h30m`. Raises ScheduleError."""
+    """Return its fields, or the whole seconds between two times of `@every 1h30m`. Raises ScheduleError."""
     if text.startswith(_EVERY):
         try:
             return max(1, parse_duration(text[len(_EVERY) :]) // SECOND)

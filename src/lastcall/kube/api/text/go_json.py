@@ -27,7 +27,7 @@ _LITERALS = {b"t": b"true", b"f": b"false", b"n": b"null"}
 
 
 def loads(body: bytes) -> Any:
-    """Raises ValueError: OutOfBoundsError for what is too deep or too much; of all else `complaint` says why."""
+    """Decode JSON. Raises ValueError: OutOfBoundsError for too deep or too much; of all else `complaint` says why."""
     # Most bodies have less brackets than levels are allowed, and less commas than values.
     is_big = len(body) > MAX_VALUES
     if is_big and body.count(b",") > MAX_VALUES and _outside_of_strings(body).count(b",") > MAX_VALUES:
@@ -62,8 +62,8 @@ def _mended(body: bytes) -> bytes:
 
 
 def complaint(body: bytes) -> Generator[None, None, str]:
-    """What is wrong with a text that `loads` does not read: the generator's return value. Others get a turn with each
-    `yield`."""
+    """Return, as a generator, what is wrong with a text that `loads` does not read. Each `yield` gives others a
+    turn."""
     try:
         yield from _Scanner(body).scan()
     except _WrongError as wrong:

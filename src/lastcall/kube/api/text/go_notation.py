@@ -8,12 +8,12 @@ __all__ = ["go_duration", "go_list", "go_quote"]
 
 
 def go_list(items: list[str]) -> str:
-    """Go's `%v` (and `%s`) of a string slice: `[a b]`."""
+    """Format a string slice as Go's `%v` (and `%s`) does: `[a b]`."""
     return "[" + " ".join(items) + "]"
 
 
 def go_duration(seconds: float) -> str:
-    """Go's `%v` of a `time.Duration`, to the millisecond: `1s`, `1m30s`, `6.017s`, `250ms`, `0s`."""
+    """Format a `time.Duration` as Go's `%v` does, to the millisecond: `1s`, `1m30s`, `6.017s`, `250ms`, `0s`."""
     milliseconds = round(seconds * 1000)
     if milliseconds == 0:
         return "0s"

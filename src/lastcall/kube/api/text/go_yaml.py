@@ -71,8 +71,10 @@ class _Mapping:
 
 
 def decode(data: bytes, problems: list[str] | None = None, *, max_text: int = MAX_TEXT) -> Any:
-    """The first document of a text as JSON has it, None for an empty one. `problems` gets, in Go's words, the keys that
-    a map has twice, of which the last one counts. Raises YAMLError."""
+    """Return the first document of a text as JSON has it, None for an empty one. Raises YAMLError.
+
+    `problems` gets, in Go's words, the keys that a map has twice, of which the last one counts.
+    """
     reading = steps(data, problems, max_text=max_text)
     while True:
         try:
@@ -82,7 +84,7 @@ def decode(data: bytes, problems: list[str] | None = None, *, max_text: int = MA
 
 
 def steps(data: bytes, problems: list[str] | None = None, *, max_text: int = MAX_TEXT) -> Generator[None, None, Any]:
-    """`decode`, a slice at a time: the generator's return value is the answer. Raises YAMLError."""
+    """Decode as `decode` does, a slice at a time: the generator's return value is the result. Raises YAMLError."""
     _check_directives(data)
     reader = _Reader([] if problems is None else problems, max_text)
     try:

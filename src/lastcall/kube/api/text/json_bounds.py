@@ -20,7 +20,7 @@ class OutOfBoundsError(ValueError):
 
 
 def check_bounds(value: Any, levels: int = MAX_DEPTH) -> None:
-    """Raises OutOfBoundsError."""
+    """Raise OutOfBoundsError for decoded JSON that is too deep or too much."""
     level: list[Any] = [value]
     count = 1
     for _ in range(levels):

@@ -27,7 +27,7 @@ class NumberError(ValueError):
 
 
 def parse_int(text: str, bits: int = 64, function: str = "strconv.ParseInt") -> int:
-    """A signed whole number of so many bits; `function` is the one that Go names. Raises NumberError."""
+    """Parse a signed whole number of so many bits; `function` is the one that Go names. Raises NumberError."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits or not _DIGITS.issuperset(digits):
         raise NumberError(f"{function}: parsing {go_quote(text)}: invalid syntax")
@@ -40,7 +40,7 @@ def parse_int(text: str, bits: int = 64, function: str = "strconv.ParseInt") -> 
 
 
 def parse_uint(text: str, bits: int = 64) -> int:
-    """An unsigned whole number of so many bits. Raises NumberError. (`strconv.ParseUint`)"""
+    """Parse an unsigned whole number of so many bits. Raises NumberError. (`strconv.ParseUint`)"""
     function = "strconv.ParseUint"
     if text[:1] in ("+", "-"):
         raise NumberError(f"{function}: parsing {go_quote(text)}: invalid syntax")
@@ -51,7 +51,7 @@ def parse_uint(text: str, bits: int = 64) -> int:
 
 
 def int_of(text: str | None, bits: int = 64) -> int | None:
-    """`parse_int`; None for invalid text."""
+    """Parse as `parse_int` does; None for invalid text."""
     if text is None:
         return None
     try:
@@ -61,17 +61,17 @@ def int_of(text: str | None, bits: int = 64) -> int | None:
 
 
 def is_int64(value: Any) -> bool:
-    """Whether decoded JSON is a whole number of 64 bits."""
+    """Return whether decoded JSON is a whole number of 64 bits."""
     return isinstance(value, int) and not isinstance(value, bool) and -INT64_MAX - 1 <= value <= INT64_MAX
 
 
 def is_percent(value: Any) -> bool:
-    """`N%`. (`IsValidPercent`)"""
+    """Return whether a value is `N%`. (`IsValidPercent`)"""
     return isinstance(value, str) and len(value) > 1 and value[-1] == "%" and _DIGITS.issuperset(value[:-1])
 
 
 def percent_of(value: str) -> int:
-    """The number of an `N%`, at most 2^63-1; 0 for anything else. (`getIntOrPercentValue`)"""
+    """Return the number of an `N%`, at most 2^63-1; 0 for anything else. (`getIntOrPercentValue`)"""
     if not is_percent(value):
         return 0
     number = int_of(value[:-1])
@@ -88,7 +88,7 @@ def scaled(value: int | str | None, total: int, *, up: bool) -> int:
 
 
 def parse_duration(text: str) -> int:
-    """Nanoseconds of `1h30m`, `1.5s`, … Raises NumberError. (`time.ParseDuration`)"""
+    """Return the nanoseconds of `1h30m`, `1.5s`, … Raises NumberError. (`time.ParseDuration`)"""
     wrong = NumberError(f"time: invalid duration {quoted(text)}")
     rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":

@@ -34,7 +34,7 @@ class TimeError(ValueError):
 
 
 def canonical_time(text: str, *, micro: bool = False) -> str:
-    """The time as Kubernetes hands it back, in UTC; "" for the zero time, which is not a time. Raises TimeError.
+    """Return the time as Kubernetes hands it back, in UTC; "" for the zero time. Raises TimeError.
 
     By its offset a time can lie in the years -1 and 10000. It is read again as it is printed; Go refuses that, and the
     components of Kubernetes can work with such an object nevertheless because they speak protobuf.
@@ -49,7 +49,7 @@ def canonical_time(text: str, *, micro: bool = False) -> str:
 
 
 def time_text(seconds: int, nanos: int = 0, *, micro: bool = False) -> str:
-    """Seconds and nanoseconds since 1970 as text, in any year; "" for the zero time."""
+    """Format seconds and nanoseconds since 1970, in any year; "" for the zero time."""
     nanos = nanos // 1000 * 1000 if micro else 0
     if seconds == ZERO_SECONDS and not nanos:
         return ""
@@ -61,7 +61,7 @@ def time_text(seconds: int, nanos: int = 0, *, micro: bool = False) -> str:
 
 
 def unix_time(text: str) -> tuple[int, int]:
-    """Seconds and nanoseconds since 1970 of a stored time, in any year. Raises ValueError."""
+    """Return the seconds and nanoseconds since 1970 of a stored time, in any year. Raises ValueError."""
     found = _LENIENT.fullmatch(text)
     if found is None:
         raise ValueError(f"{text[:64]!r} is not an RFC 3339 time")
@@ -88,7 +88,7 @@ def parse_rfc3339(text: str | None) -> datetime:
 
 
 def later(moment: datetime, seconds: float) -> datetime:
-    """`moment` and so many seconds, which may be negative; at most the last time that there is, at least the first."""
+    """Add so many seconds, which may be negative, to `moment`; the result is between the first and the last time."""
     try:
         return min(moment + timedelta(seconds=seconds), LAST)
     except OverflowError:
@@ -96,7 +96,7 @@ def later(moment: datetime, seconds: float) -> datetime:
 
 
 def from_unix(seconds: float) -> datetime:
-    """Aware UTC time of seconds since 1970; the nearest that there is."""
+    """Return the aware UTC time of seconds since 1970; the nearest that there is."""
     return later(_EPOCH, seconds)
 
 

@@ -171,7 +171,7 @@ def _float_key(key: float) -> str:
 
 
 def go_value(value: Any) -> str:
-    """As Go's `%#v` shows what its YAML decoder made."""
+    """Format as Go's `%#v` shows what its YAML decoder made."""
     if value is None:
         return "interface {}(nil)"
     if isinstance(value, bool):

@@ -33,7 +33,8 @@ def validate_api_service(obj: Object) -> list[FieldError]:
 
 
 def check_name(obj: Object) -> Check:
-    """A name says what is served, also what the name is generated from. (`ValidateAPIService`)"""
+    """Return the check that a name says what is served, also one that a name is generated from.
+    (`ValidateAPIService`)"""
     spec = obj.get("spec") or {}
     wanted = f"{spec.get('version') or ''}.{spec.get('group') or ''}"
 

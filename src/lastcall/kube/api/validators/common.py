@@ -26,7 +26,7 @@ def non_negative(value: int | None, path: str) -> list[FieldError]:
 
 
 def one_of(value: Any, path: str, supported: Sequence[str]) -> list[FieldError]:
-    """Nothing when absent; the supported values are shown in the order given."""
+    """Check that a value is absent or supported; the supported values are shown in the order given."""
     return [] if value in (None, "") or value in supported else [not_supported(path, value, supported)]
 
 
@@ -41,7 +41,7 @@ def port_number_or_name(value: Any, path: str) -> list[FieldError]:
 
 
 def internal(name: str, value: Any) -> Any:
-    """`value` of the type `name` (`core.v1.PodSpec`) as messages print the internal struct."""
+    """Return `value` of the type `name` (`core.v1.PodSpec`) as messages print the internal struct."""
     # late: for messages only
     from lastcall.kube.api.protobuf.internal import as_internal
 
@@ -49,14 +49,15 @@ def internal(name: str, value: Any) -> Any:
 
 
 def diff(new: Any, old: Any) -> str:
-    """What changed, as a unified diff of the JSON with three lines of context, without a file header."""
+    """Return what changed, as a unified diff of the JSON with three lines of context, without a file header."""
     before, after = (json.dumps(value, indent=1, ensure_ascii=False).split("\n") for value in (old, new))
     changes = list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]
     return "".join(f"{line}\n" for line in changes)
 
 
 def local_path(value: str, path: str, *, reserved: bool = False) -> list[FieldError]:
-    """A path below a volume: relative, without `..`. (`validateLocalDescendingPath`, `validateLocalNonReservedPath`)"""
+    """Check a path below a volume: relative, without `..`. (`validateLocalDescendingPath`,
+    `validateLocalNonReservedPath`)"""
     errors: list[FieldError] = []
     if value.startswith("/"):
         errors.append(invalid(path, value, "must be a relative path"))
@@ -88,7 +89,7 @@ LONGEST_APP_ARMOR_PROFILE = 4095
 
 
 def app_armor_profile(profile: Any, path: str) -> list[FieldError]:
-    """pkg/apis/core/validation/validation.go:validateAppArmorProfileField."""
+    """Check an AppArmor profile. (pkg/apis/core/validation/validation.go:validateAppArmorProfileField)"""
     if not isinstance(profile, dict):
         return []
     kind, name, at = profile.get("type") or "", profile.get("localhostProfile"), f"{path}.localhostProfile"
@@ -108,7 +109,7 @@ def app_armor_profile(profile: Any, path: str) -> list[FieldError]:
 
 
 def seccomp_profile(profile: Any, path: str) -> list[FieldError]:
-    """pkg/apis/core/validation/validation.go:validateSeccompProfileField."""
+    """Check a seccomp profile. (pkg/apis/core/validation/validation.go:validateSeccompProfileField)"""
     if not isinstance(profile, dict):
         return []
     kind, name = profile.get("type"), profile.get("localhostProfile")
@@ -128,7 +129,7 @@ def seccomp_profile(profile: Any, path: str) -> list[FieldError]:
 
 
 def in_order(selector: Any) -> Any:
-    """A label selector as Go prints it: the keys of a map in order, without values that are empty."""
+    """Return a label selector as Go prints it: the keys of a map in order, without values that are empty."""
     if not isinstance(selector, dict):
         return selector
     labels, expressions = selector.get("matchLabels"), selector.get("matchExpressions")
@@ -145,7 +146,7 @@ SET_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def values_of_operator(operator: str, values: Sequence[Any], path: str) -> list[FieldError]:
-    """Whether a requirement of a selector has values, where its operator compares with some; others are let pass."""
+    """Check that a requirement of a selector has values, where its operator compares with some; others may pass."""
     if operator in ("In", "NotIn") and not values:
         return [required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")]
     if operator in ("Exists", "DoesNotExist") and values:
@@ -155,7 +156,7 @@ def values_of_operator(operator: str, values: Sequence[Any], path: str) -> list[
 
 
 def label_selector(selector: Any, path: str) -> list[FieldError]:
-    """A `metav1.LabelSelector`. (`metav1validation.ValidateLabelSelector`)"""
+    """Check a `metav1.LabelSelector`. (`metav1validation.ValidateLabelSelector`)"""
     if not isinstance(selector, dict):
         return []
     errors: list[FieldError] = []
@@ -176,7 +177,7 @@ def label_selector(selector: Any, path: str) -> list[FieldError]:
 
 
 def conditions(values: Sequence[Any], path: str) -> list[FieldError]:
-    """`metav1.Condition`s. (`metav1validation.ValidateConditions`)"""
+    """Check `metav1.Condition`s. (`metav1validation.ValidateConditions`)"""
     errors: list[FieldError] = []
     for index, condition in enumerate(values):
         at, kind = f"{path}[{index}]", condition.get("type") or ""

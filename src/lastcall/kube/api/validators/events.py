@@ -12,7 +12,7 @@ _OTHER = "does not match event.namespace"
 
 
 def validate_event(event: Object, component: str = "reportingComponent") -> list[FieldError]:
-    """A core/v1 Event; `component` is how the reporting controller is called there. (`legacyValidateEvent`)"""
+    """Check a core/v1 Event; `component` is the name of the field with the controller. (`legacyValidateEvent`)"""
     namespace = (event.get("metadata") or {}).get("namespace") or ""
     involved = (event.get("involvedObject") or {}).get("namespace") or ""
     path = "involvedObject.namespace"
@@ -38,7 +38,7 @@ def validate_event(event: Object, component: str = "reportingComponent") -> list
 
 
 def validate_new_event(event: Object) -> list[FieldError]:
-    """An Event of events.k8s.io/v1 in its core/v1 form, when it is created. (`ValidateEventCreate`)"""
+    """Check a new Event of events.k8s.io/v1 in its core/v1 form. (`ValidateEventCreate`)"""
     errors = validate_event(event, "reportingController") + _series(event)
     if not event.get("eventTime"):
         errors.append(required("eventTime"))
@@ -61,7 +61,7 @@ _OF_NULL = frozenset({"firstTimestamp", "lastTimestamp", "eventTime", "related"}
 
 
 def update_event(new: Object, old: Object) -> list[FieldError]:
-    """A change by events.k8s.io/v1: of its series only. (`ValidateEventUpdate`)"""
+    """Check a change by events.k8s.io/v1: of its series only. (`ValidateEventUpdate`)"""
     errors = validate_event(new, "reportingController")
     if (new.get("series") or None) != (old.get("series") or None):
         errors += _series(new)

@@ -16,7 +16,7 @@ class Scope(Protocol):
     """What expressions of one object may name. Each declared variable may be named by those after it."""
 
     def variable(self, name: str, text: str) -> str:
-        """What is wrong with the expression of a variable; "" for nothing. What follows may name the variable."""
+        """Return what is wrong with the expression of a variable; "" for nothing. Later ones may name the variable."""
 
     def problem(
         self,
@@ -27,17 +27,17 @@ class Scope(Protocol):
         variables: bool = False,
         patch: bool = False,
     ) -> str:
-        """What is wrong with an expression whose result is to be one of the types `returns`; "" for nothing."""
+        """Return what is wrong with an expression whose result is to be one of the types `returns`; "" for nothing."""
 
 
 class Expressions(Protocol):
     """Compiles expressions of admission, and selectors of devices."""
 
     def selector(self, text: str) -> str:
-        """What is wrong with a selector of devices; "" for nothing."""
+        """Return what is wrong with a selector of devices; "" for nothing."""
 
     def scope(self, *, params: bool) -> Scope:
-        """`params`: whether expressions may name `params`."""
+        """Return the scope of expressions; `params`: whether they may name `params`."""
 
 
 def expression_error(at: str, text: str, problem: str) -> FieldError:

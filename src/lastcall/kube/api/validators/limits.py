@@ -57,7 +57,7 @@ def validate_resource_quota(obj: Object) -> list[FieldError]:
 
 
 def update_resource_quota(new: Object, old: Object) -> list[FieldError]:
-    """Scopes stay as they are."""
+    """Check that the scopes stay as they are."""
     now, before = ((obj.get("spec") or {}).get("scopes") or [] for obj in (new, old))
     return [] if set(now) == set(before) else [invalid("spec.scopes", now, IMMUTABLE)]
 

@@ -14,7 +14,7 @@ IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp
 
 
 def validate_object_meta(meta: Object, *, namespaced: bool, name_check: Check, core: bool = True) -> list[FieldError]:
-    """With `core`, a finalizer without a slash has to be one of Kubernetes's own.
+    """Check metadata. With `core`, a finalizer without a slash has to be one of Kubernetes's own.
 
     (`pkg/apis/core/validation:ValidateObjectMeta`, without `core` apimachinery's `pkg/api/validation`)
     """
@@ -43,7 +43,7 @@ def validate_object_meta(meta: Object, *, namespaced: bool, name_check: Check, c
 
 
 def validate_labels(labels: dict[str, str] | None, path: str) -> list[FieldError]:
-    """Also for node selectors and plain-map selectors."""
+    """Check labels, also of node selectors and plain-map selectors."""
     errors: list[FieldError] = []
     for key, value in (labels or {}).items():
         errors += each(path, key, is_qualified_name(key))
@@ -75,7 +75,8 @@ _OF_OBJECTS = (
 
 
 def template_metadata(meta: Object, path: str) -> list[FieldError]:
-    """Of an object that is made for another one: labels and annotations only. (`ValidateTemplateObjectMeta`)"""
+    """Check metadata of an object that is made for another: labels and annotations only.
+    (`ValidateTemplateObjectMeta`)"""
     errors = validate_annotations(meta.get("annotations"), f"{path}.annotations")
     errors += validate_labels(meta.get("labels"), f"{path}.labels")
     shown = {"uid": "uID"}
@@ -134,12 +135,13 @@ def own_finalizers(finalizers: list[str]) -> list[FieldError]:
 
 
 def changed(new: Object, old: Object) -> bool:
-    """Whether an update does anything to metadata but tell its manager: what is stored was valid."""
+    """Return whether an update changes any metadata but managedFields: what is stored was valid."""
     return {**new, "managedFields": None} != {**old, "managedFields": None}
 
 
 def validate_object_meta_update(new: Object, old: Object) -> list[FieldError]:
-    """What may not change, after the server put back what may be left out. (`ValidateObjectMetaAccessorUpdate`)"""
+    """Check what may not change, after the server put back what may be left out.
+    (`ValidateObjectMetaAccessorUpdate`)"""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp") is not None:
         present = old.get("finalizers") or []

@@ -27,7 +27,7 @@ _PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 
 
 def validate_network_policy(obj: Object) -> list[FieldError]:
-    """`ValidateNetworkPolicySpec`."""
+    """Check a NetworkPolicy. (`ValidateNetworkPolicySpec`)"""
     spec = obj.get("spec") or {}
     errors = label_selector(spec.get("podSelector"), "spec.podSelector")
     for direction, peers in (("ingress", "from"), ("egress", "to")):
@@ -108,7 +108,7 @@ def _strictly_inside(part: str, whole: str) -> bool:
 
 
 def validate_ingress_class(obj: Object) -> list[FieldError]:
-    """`ValidateIngressClass`."""
+    """Check an IngressClass. (`ValidateIngressClass`)"""
     spec = obj.get("spec") or {}
     controller = spec.get("controller") or ""
     errors = [too_long("spec.controller", _LONGEST_CONTROLLER)] if len(controller) > _LONGEST_CONTROLLER else []
@@ -154,14 +154,14 @@ def _parameters(parameters: Object, path: str) -> list[FieldError]:
 
 
 def update_ingress_class(new: Object, old: Object) -> list[FieldError]:
-    """`ValidateIngressClassUpdate`; the rules of the object itself come after it."""
+    """Check a change (`ValidateIngressClassUpdate`); the rules of the object itself come after it."""
     controller = (new.get("spec") or {}).get("controller") or ""
     same = controller == ((old.get("spec") or {}).get("controller") or "")
     return [] if same else [invalid("spec.controller", controller, IMMUTABLE)]
 
 
 def validate_runtime_class(obj: Object) -> list[FieldError]:
-    """`ValidateRuntimeClass`."""
+    """Check a RuntimeClass. (`ValidateRuntimeClass`)"""
     handler = obj.get("handler") or ""
     errors = each("handler", handler, is_dns1123_label(handler)) if handler else [required("handler")]
     if (overhead := obj.get("overhead")) is not None:
@@ -178,6 +178,6 @@ def validate_runtime_class(obj: Object) -> list[FieldError]:
 
 
 def update_runtime_class(new: Object, old: Object) -> list[FieldError]:
-    """`ValidateRuntimeClassUpdate`."""
+    """Check a change of a RuntimeClass. (`ValidateRuntimeClassUpdate`)"""
     handler = new.get("handler") or ""
     return [] if handler == (old.get("handler") or "") else [invalid("handler", handler, IMMUTABLE)]

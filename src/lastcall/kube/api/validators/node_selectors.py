@@ -12,7 +12,7 @@ from lastcall.kube.api.validators.common import SET_OPERATORS, values_of_operato
 
 
 def node_selector(selector: Object, path: str, *, values: bool = True) -> list[FieldError]:
-    """`values`: what its expressions compare with has to be values of labels."""
+    """Check a node selector; `values`: what its expressions compare with has to be values of labels."""
     terms: Sequence[Object] = selector.get("nodeSelectorTerms") or ()
     if not terms:
         return [required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
@@ -24,7 +24,7 @@ def node_selector(selector: Object, path: str, *, values: bool = True) -> list[F
 
 
 def node_selector_term(term: Object, path: str, *, values: bool) -> list[FieldError]:
-    """As `node_selector`, one of its terms."""
+    """Check one of the terms of `node_selector`."""
     errors: list[FieldError] = []
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         errors += _expression(expression, f"{path}.matchExpressions[{index}]", with_values=values)

@@ -96,7 +96,7 @@ def _addresses_of(node: Object) -> list[FieldError]:
 
 
 def node_status(new: Object, old: Object) -> list[FieldError]:
-    """A node's status is looked at with all the rest of it. (`ValidateNodeUpdate`)"""
+    """Check a node's status together with all the rest of it. (`ValidateNodeUpdate`)"""
     return validate_node(new) + update_node(new, old)
 
 
@@ -225,7 +225,7 @@ def validate_lease(lease: Object) -> list[FieldError]:
 
 
 def validate_endpoint_slice(endpoint_slice: Object, old: Object | None = None) -> list[FieldError]:
-    """Endpoints that an update leaves as they are stay as they are."""
+    """Check an EndpointSlice. Endpoints that an update leaves as they are are not checked again."""
     kind = endpoint_slice.get("addressType") or ""
     errors = required_one_of(kind, "addressType", ADDRESS_TYPES)
     errors += _ports_of_slice(endpoint_slice.get("ports") or [])

@@ -16,7 +16,7 @@ _KINDS = ("requests", "limits")
 
 
 def validate_resize(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with `new`, a whole Pod of which only the resources differ."""
+    """Check `new`, a whole Pod of which only the resources differ."""
     if _MIRROR_ANNOTATION in (old["metadata"].get("annotations") or {}):
         return [forbidden("[]", "static pods cannot be resized")]
     spec, stored = new.get("spec") or {}, old.get("spec") or {}

@@ -48,7 +48,7 @@ _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]
 
 
 def validate_pod_spec(spec: Object, *, is_pod: bool = False) -> list[FieldError]:
-    """`is_pod`: it is not that of a template."""
+    """Check the spec of a Pod; `is_pod`: it is not that of a template."""
     period = spec.get("terminationGracePeriodSeconds")
     grace = period if period is not None and period >= 0 else None
     errors, volumes = validate_volumes(spec.get("volumes") or (), is_pod=is_pod)

@@ -90,5 +90,5 @@ _GROUPS: Mapping[str, Callable[[], Mapping[str, KindRules]]] = {
 
 
 def rules_of(group: str, plural: str) -> KindRules:
-    """Raises KeyError for a kind that is not among them."""
+    """Return the rules of a kind. Raises KeyError for a kind that is not among them."""
     return _GROUPS[group]()[plural]

@@ -30,7 +30,7 @@ _MAX_AFFINITY_SECONDS = 86400
 
 
 def cluster_ips(spec: Object) -> list[str]:
-    """`clusterIPs`, or what `clusterIP` makes of it."""
+    """Return `clusterIPs`, or what `clusterIP` makes of it."""
     return list(spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else []))
 
 
@@ -120,7 +120,8 @@ def _affinity(spec: Object) -> list[FieldError]:
 
 
 def address_errors(spec: Object, addresses: list[str], had: Sequence[str] = ()) -> list[FieldError]:
-    """`had` are the addresses of before, which are not looked at again. (`ValidateServiceClusterIPsRelatedFields`)"""
+    """Check the addresses. Those in `had`, of before, are not checked again.
+    (`ValidateServiceClusterIPsRelatedFields`)"""
     if spec.get("type") == "ExternalName":
         return []
     errors: list[FieldError] = []
@@ -246,7 +247,7 @@ def _traffic_policies(spec: Object, kind: str) -> list[FieldError]:
 
 
 def validate_update(new: Object, old: Object) -> list[FieldError]:
-    """The first address stays while the Service has one, and a load balancer's class.
+    """Check that the first address stays while the Service has one, and a load balancer's class.
 
     (`validateUpgradeDowngradeClusterIPs`, `validateLoadBalancerClassField`)
     """

@@ -27,7 +27,7 @@ is_pod_name_prefix = for_prefix(is_dns1123_subdomain)
 
 
 def int_or_percent(value: Any, path: str) -> list[FieldError]:
-    """A count that is not negative, or `N%`. (`ValidatePositiveIntOrPercent`)"""
+    """Check a count that is not negative, or `N%`. (`ValidatePositiveIntOrPercent`)"""
     if isinstance(value, str):
         return [] if is_percent(value) else [invalid(path, value, _PERCENT_TEXT)]
     return non_negative(value, path)
@@ -48,7 +48,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def template_spec(template: Object, path: str) -> list[FieldError]:
-    """A PodTemplateSpec: labels, annotations and the Pod's spec with their paths below `path`."""
+    """Check a PodTemplateSpec: labels, annotations and the Pod's spec with their paths below `path`."""
     errors = _labels_and_annotations(template, path)
     below = path.removesuffix(".spec")
     for problem in validate_pod_spec(template.get("spec") or {}):

@@ -333,7 +333,7 @@ class Admission:
         return topology_labels(labels_of(node))
 
     async def namespace_lifecycle(self, resource: Resource, namespace: str, name: str) -> None:
-        """Raises 404 when the namespace is missing, 403 when it is terminating."""
+        """Raise 404 when the namespace is missing, 403 when it is terminating."""
         await self._namespace_lifecycle(self.reader, resource, namespace, name)
 
     @staticmethod
@@ -429,7 +429,7 @@ _VALIDATED_SUBRESOURCES = frozenset({"", "ephemeralcontainers", "resize"})
 
 
 def mirror_pod_problem(pod: Object) -> str:
-    """What a mirror Pod, whose real one is a file on its node, may not have (serviceaccount/admission.go:Validate)."""
+    """Return what a mirror Pod, made from a file on its node, may not have (serviceaccount/admission.go:Validate)."""
     if pod["spec"].get("serviceAccountName"):
         return "a mirror pod may not reference service accounts"
     if any(True for _ in secrets_of(pod)):
@@ -440,7 +440,7 @@ def mirror_pod_problem(pod: Object) -> str:
 
 
 def should_automount(account: Object, pod: Object) -> bool:
-    """The Pod's own word counts most, then the ServiceAccount's, and the default is yes (shouldAutomount)."""
+    """Return what the Pod says, else the ServiceAccount; the default is yes (shouldAutomount)."""
     for obj in (pod["spec"], account):
         if obj.get("automountServiceAccountToken") is not None:
             return bool(obj["automountServiceAccountToken"])
@@ -467,7 +467,7 @@ def mount_token(pod: Object, volume_name: str) -> None:
 
 
 def token_projection() -> Object:
-    """The content of `kube-api-access-*` (TokenVolumeSource)."""
+    """Return the content of `kube-api-access-*` (TokenVolumeSource)."""
     return {
         "sources": [
             {"serviceAccountToken": {"expirationSeconds": TOKEN_EXPIRATION_SECONDS, "path": "token"}},
@@ -485,7 +485,7 @@ def token_projection() -> Object:
 
 
 def add_not_ready_taint(node: Object) -> None:
-    """A new node takes no Pods before the node lifecycle controller has seen it Ready (nodetaint/admission.go)."""
+    """Keep Pods off a new node until the node lifecycle controller has seen it Ready (nodetaint/admission.go)."""
     taint = {"key": NOT_READY, "effect": NO_SCHEDULE}
     taints = taints_of(node)
     if not any(each.get("key") == NOT_READY and each.get("effect") == NO_SCHEDULE for each in taints):

@@ -67,7 +67,7 @@ def _refused(pod: Object, why: str) -> Exception:
 
 
 def merge_tolerations(first: list[Object], second: list[Object]) -> list[Object]:
-    """All of both but those that another one includes. (`MergeTolerations`)"""
+    """Merge both lists, without those that another one includes. (`MergeTolerations`)"""
     everything = [*first, *second]
     merged: list[Object] = []
     for number, each in enumerate(everything):
@@ -78,7 +78,7 @@ def merge_tolerations(first: list[Object], second: list[Object]) -> list[Object]
 
 
 def includes(one: Object, other: Object) -> bool:
-    """Whether `one` tolerates all that `other` does. (`isSuperset`)"""
+    """Return whether `one` tolerates all that `other` does. (`isSuperset`)"""
     if one == other:
         return True
     operator = one.get("operator") or "Equal"
@@ -95,7 +95,7 @@ def includes(one: Object, other: Object) -> bool:
 
 
 def set_ingress_class(ingress: Object, classes: Iterable[Object]) -> None:
-    """An Ingress that names no class gets the default one; of several the newest."""
+    """Give an Ingress that names no class the default one; of several the newest."""
     spec = ingress["spec"]
     if spec.get("ingressClassName") is not None or INGRESS_CLASS in annotations_of(ingress):
         return
@@ -111,5 +111,5 @@ TOPOLOGY_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone
 
 
 def topology_labels(node_labels: Mapping[str, str]) -> dict[str, str]:
-    """What a Pod gets of its node's labels."""
+    """Return what a Pod gets of its node's labels."""
     return {key: node_labels[key] for key in TOPOLOGY_LABELS if key in node_labels}

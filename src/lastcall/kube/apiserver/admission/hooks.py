@@ -42,7 +42,7 @@ class Round(Protocol):
     """Those of one sort that may change a write."""
 
     async def go(self, *, again: bool) -> bool:
-        """Whether they changed it. Raises StatusError."""
+        """Run the hooks and return whether they changed the object. Raises StatusError."""
 
 
 class Hooks:
@@ -121,7 +121,7 @@ class Hooks:
             a.new = after if conversion is None else conversion.store(after)
 
     async def validate(self, a: Attributes) -> None:
-        """Raises StatusError."""
+        """Validate the write. Raises StatusError."""
         await self._validate(a, self._write)
 
     async def delete(self, a: Attributes) -> None:
@@ -228,7 +228,7 @@ def _shown(resource: Resource, obj: Object) -> Object:
 
 
 def write_options(context: RequestContext, operation: str) -> Object:
-    """The Create- or UpdateOptions of a request."""
+    """Return the Create- or UpdateOptions of a request."""
     options: Object = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
     if context.dry_run:
         options["dryRun"] = ["All"]

@@ -51,7 +51,7 @@ def _fill(container: Object, kind: str, defaults: dict[str, str]) -> list[str]:
 
 
 def check(resource: Resource, obj: Object, limit_ranges: Iterable[Object]) -> None:
-    """Raises the 403 StatusError of a Pod or claim that is beyond a limit: those of the first range it fails."""
+    """Raise the 403 StatusError of a Pod or claim that is beyond a limit: those of the first range it fails."""
     problems = pod_problems if resource == PODS else claim_problems
     for limit_range in limit_ranges:
         if found := list(dict.fromkeys(problems(limit_range, obj))):

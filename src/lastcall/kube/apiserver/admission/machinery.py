@@ -67,7 +67,7 @@ class Machinery:
         return self._webhooks
 
     def conversion(self, conversion: Object) -> "ConversionWebhook":
-        """The webhook of a definition whose `spec.conversion` this is."""
+        """Return the webhook of a definition whose `spec.conversion` this is."""
         # late: with the first definition that has one
         from lastcall.kube.apiserver.proxying.webhooks.conversion import ConversionWebhook
 

@@ -16,7 +16,7 @@ INIT_CONTAINERS_RESIZE = "InPlacePodVerticalScalingInitContainers"
 
 
 def needed_features(new: Object, old: Object) -> list[str]:
-    """The features that a node must have declared for this change of a spec. (`InferForPodUpdate`)"""
+    """Return the features that a node must have declared for this change of a spec. (`InferForPodUpdate`)"""
     needed = []
     if (new.get("resources") or {}) != (old.get("resources") or {}):
         needed.append(POD_LEVEL_RESIZE)
@@ -29,7 +29,7 @@ def needed_features(new: Object, old: Object) -> list[str]:
 
 
 def check(new: Object, old: Object, node: Object | None, subresource: str) -> None:
-    """Raises the 403 StatusError. `node` is that of the Pod, None when there is no such object."""
+    """Raise the 403 StatusError of a resize. `node` is that of the Pod, None when there is no such object."""
     needed = needed_features(new["spec"], old["spec"])
     if not needed and subresource != "resize":
         return

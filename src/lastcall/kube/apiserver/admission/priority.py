@@ -33,7 +33,7 @@ SYSTEM_CLASSES: tuple[Object, ...] = (
 
 
 def default_class(classes: Iterable[Object]) -> Object | None:
-    """The class with globalDefault; of several, which a race can make, the one with the lowest value."""
+    """Return the class with globalDefault; of several, which a race can make, the one with the lowest value."""
     marked = [each for each in classes if each.get("globalDefault")]
     return min(marked, key=lambda each: (each.get("value") or 0, name_of(each)), default=None)
 
@@ -50,7 +50,7 @@ def set_priority(pod: Object, priority_class: Object | None) -> None:
 
 
 def keep_priority(new: Object, old: Object) -> None:
-    """An update that leaves priority or preemptionPolicy out keeps the Pod's. Changes `new`. (`admitPod`)"""
+    """Keep the Pod's priority and preemptionPolicy in an update that leaves them out. Changes `new`. (`admitPod`)"""
     for field in ("priority", "preemptionPolicy"):
         if new["spec"].get(field) is None and old["spec"].get(field) is not None:
             new["spec"][field] = old["spec"][field]
@@ -68,7 +68,7 @@ def _computed(pod: Object, field: str, words: str, value: Any) -> None:
 
 
 def check_default(new: Object, classes: Iterable[Object]) -> None:
-    """Raises the 403 StatusError when another class is the default already. (`validatePriorityClass`)"""
+    """Raise the 403 StatusError when another class is the default already. (`validatePriorityClass`)"""
     if not new.get("globalDefault"):
         return
     other = default_class(classes)

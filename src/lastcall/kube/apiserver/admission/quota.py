@@ -66,7 +66,10 @@ class Taken(NamedTuple):
 def check(
     resource: Resource, new: Object, old: Object | None, quotas: Iterable[Object], moment: datetime
 ) -> list[Taken]:
-    """What a write takes from each quota; `old` is None at a creation. Raises the 403 StatusError. (`CheckRequest`)"""
+    """Return what a write takes from each quota; `old` is None at a creation. Raises the 403 StatusError.
+
+    (`CheckRequest`)
+    """
     name = name_of(new)
     found = [quota for quota in quotas if matches(quota, resource, new)]
     for quota in found:
@@ -99,7 +102,7 @@ def _check_known(resource: Resource, obj: Object, quota: Object) -> None:
 
 
 def with_amounts(resource: Resource, name: str, quota: Object, amounts: Resources) -> Resources:
-    """The quota's new `used`. Raises the 403 StatusError when that is beyond its `hard`."""
+    """Return the quota's new `used`. Raises the 403 StatusError when that is beyond its `hard`."""
     status = quota.get("status") or {}
     hard, used = parse(status.get("hard")), parse(status.get("used"))
     after = add(used, mask(amounts, hard))
@@ -113,7 +116,7 @@ def with_amounts(resource: Resource, name: str, quota: Object, amounts: Resource
 
 
 def without_amounts(quota: Object, amounts: Resources) -> Resources:
-    """The quota's `used` when a write that took `amounts` has failed."""
+    """Return the quota's `used` when a write that took `amounts` has failed."""
     used = parse((quota.get("status") or {}).get("used"))
     return {**used, **subtract_not_below_zero(mask(used, amounts), mask(amounts, used))}
 

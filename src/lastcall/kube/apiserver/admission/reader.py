@@ -53,11 +53,11 @@ class Reads:
         self.settled = True
 
     def reader(self) -> Reader:
-        """What reads through it is noted."""
+        """Return a reader whose reads are noted."""
         return Reader(self._get, self._list, self._holds)
 
     async def unchanged(self) -> bool:
-        """Whether each look would have the same answer now."""
+        """Return whether each look would have the same answer now."""
         get, list_all, _ = self._reader
         for (resource, namespace, name), seen in self._seen.items():
             if name is None:

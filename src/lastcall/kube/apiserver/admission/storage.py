@@ -26,7 +26,7 @@ NOT_RESIZABLE = (
 
 
 def set_default_class(claim: Object, classes: Iterable[Object]) -> None:
-    """A claim that names no class, not even "", gets the default one. (`claimDefaulterPlugin.Admit`)"""
+    """Give a claim that names no class, not even "", the default one. (`claimDefaulterPlugin.Admit`)"""
     if names_a_class(claim):
         return
     found = default_class(classes)
@@ -35,7 +35,7 @@ def set_default_class(claim: Object, classes: Iterable[Object]) -> None:
 
 
 def protect(obj: Object, finalizer: str) -> None:
-    """In use it is not removed. (`storageProtectionPlugin.Admit`)"""
+    """Add the finalizer that keeps an object in use from being removed. (`storageProtectionPlugin.Admit`)"""
     meta = obj["metadata"]
     if finalizer not in (meta.get("finalizers") or ()):
         meta["finalizers"] = [*(meta.get("finalizers") or ()), finalizer]
@@ -58,7 +58,7 @@ def grows(new: Object, old: Object) -> bool:
 
 
 def check_growth(new: Object, old: Object, storage_class: Object | None) -> None:
-    """Raises the 403 StatusError for a claim that may not ask for more. (`persistentVolumeClaimResize.Validate`)"""
+    """Raise the 403 StatusError for a claim that may not ask for more. (`persistentVolumeClaimResize.Validate`)"""
     if (old.get("status") or {}).get("phase") != "Bound":
         why = "Only bound persistent volume claims can be expanded"
         raise forbidden(PERSISTENTVOLUMECLAIMS, name_of(new), why)

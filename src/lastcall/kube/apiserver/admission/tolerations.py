@@ -9,7 +9,7 @@ TOLERATED_SECONDS = 300
 
 
 def add_default_tolerations(pod: Object) -> None:
-    """Every Pod tolerates a lost node for 300 s, unless it says otherwise (defaulttolerationseconds)."""
+    """Let every Pod tolerate a lost node for 300 s, unless it says otherwise (defaulttolerationseconds)."""
     spec = pod["spec"]
     tolerations: list[Object] = list(spec.get("tolerations") or [])
     said = list(tolerations)

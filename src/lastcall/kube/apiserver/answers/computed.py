@@ -14,7 +14,7 @@ from lastcall.kube.apiserver.wire.negotiation import MediaType, check_form
 def computed_body(
     resource: Resource, answer: Object, media_type: MediaType, query: Mapping[str, str], moment: datetime, minor: int
 ) -> bytes:
-    """`answer` is an object or a list of them. Raises the 406 StatusError of a form that there is not."""
+    """Encode `answer`, an object or a list of them. Raises the 406 StatusError of an unknown form."""
     if "items" not in answer:
         return object_body(resource, answer, media_type, query, moment, minor)
     check_form(media_type, resource, list_=True)

@@ -36,7 +36,7 @@ class StoredList:
 
 
 def is_stored_form(operations: Operations, resource: Resource) -> bool:
-    """Whether items are shown as they are stored. Those of declared kinds carry kind and apiVersion, too."""
+    """Return whether items are shown as they are stored. Those of declared kinds carry kind and apiVersion, too."""
     return operations.kind(resource).resource is resource and not isinstance(resource, CustomResource)
 
 
@@ -46,7 +46,7 @@ def is_long(page: Page) -> bool:
 
 
 async def stored_list(operations: Operations, resource: Resource, page: Page) -> StoredList:
-    """The plain form of a page of a kind that is shown as it is stored."""
+    """Return the plain form of a page of a kind that is shown as it is stored."""
     codec = operations.kind(resource).codec
     cut, items = codec.item_start, []
     for start in range(0, len(page.entries), SLICE):

@@ -69,7 +69,7 @@ def object_body(
     moment: datetime,
     minor: int,
 ) -> bytes:
-    """One object in the wanted form. Raises the 406 StatusError of a form that only a list has."""
+    """Encode one object in the wanted form. Raises the 406 StatusError of a form that only a list has."""
     check_form(media_type, resource, list_=False)
     if media_type.as_ == "Table":
         return orjson.dumps(table(resource, [obj], media_type, query, _table_meta(obj), moment, minor))
@@ -96,7 +96,7 @@ class WatchEncoder:
         self._columns_sent = False
 
     def frame(self, event: WatchItem) -> bytes:
-        """An event in protobuf."""
+        """Encode an event in protobuf."""
         said = orjson.loads(self.line(event))
         return watch_frame(said["type"], said["object"])
 
@@ -129,7 +129,7 @@ document may follow."""
 
 
 def reformat(body: bytes, media_type: MediaType) -> bytes:
-    """JSON as YAML or protobuf, or indented."""
+    """Convert JSON to YAML or protobuf, or indent it."""
     if media_type.name == PROTOBUF:
         return encode_envelope(orjson.loads(body))
     if media_type.name == YAML:

@@ -41,7 +41,7 @@ class Responses:
         self.sendings = Sendings(world.clock)
 
     def headers(self, request: web.BaseRequest) -> dict[str, str]:
-        """What every answer carries."""
+        """Return the headers of every answer."""
         if (audited := current()) is not None:
             audit_id = audited.audit_id
         else:
@@ -57,7 +57,7 @@ class Responses:
         *,
         status: int = 200,
     ) -> web.Response:
-        """One object, or the Status in its place; 201 when it was created."""
+        """Answer with one object, or the Status in its place; 201 when it was created."""
         is_status = answer.object.get("kind") == "Status" and resource.kind != "Status"
         if media_type.plain or is_status:
             body = answer.value.encoded()
@@ -69,7 +69,7 @@ class Responses:
     def document(
         self, request: web.BaseRequest, body: bytes, media_type: MediaType, *, status: int = 200
     ) -> web.Response:
-        """`body`, which is compact JSON, in the form that was asked for."""
+        """Answer with `body`, which is compact JSON, in the form that was asked for."""
         if (audited := current()) is not None:
             audited.response_body(body)
         if media_type.pretty or media_type.name != JSON:
@@ -83,7 +83,7 @@ class Responses:
         return response
 
     def error(self, request: web.BaseRequest, error: StatusError) -> web.Response:
-        """The Status of a refused request."""
+        """Answer with the Status of a refused request."""
         try:
             accept = request.headers.get("Accept", "")
             media_type = pretty(request, negotiate_status(accept))
@@ -97,7 +97,7 @@ class Responses:
     async def list(
         self, request: web.BaseRequest, resource: Resource, page: "Page", media_type: MediaType
     ) -> web.StreamResponse:
-        """A list; a long one goes out as its pieces are made, unless it is audited as a whole."""
+        """Answer with a list. A long one is sent as its pieces are made, unless it is audited as a whole."""
         if (audited := current()) is not None and audited.wants_response:
             return await self.list_body(request, resource, page, media_type)
         if media_type.plain and is_stored_form(self._operations, resource):
@@ -115,7 +115,7 @@ class Responses:
     async def list_body(
         self, request: web.BaseRequest, resource: Resource, page: "Page", media_type: MediaType
     ) -> web.Response:
-        """A list in one piece."""
+        """Answer with a list in one piece."""
         body = await list_body(self._operations, resource, page, media_type, request.query)
         if (audited := current()) is not None and audited.wants_response:
             in_json = replace(media_type, name=JSON, pretty=False)

@@ -62,7 +62,7 @@ class Sendings:
 
     @contextmanager
     def begun(self, request: web.BaseRequest, *, watch: bool = False) -> Iterator[Sending]:
-        """An answer that is written as long as the block runs. What a `watch` keeps in the kernel is bounded, too."""
+        """Hold an answer that is written as long as the block runs. A `watch` has a bounded buffer in the kernel."""
         transport = request.transport
         sending = Sending(transport, WATCH_PIECE_BYTES if watch else PIECE_BYTES)
         if watch and transport is not None and (sock := transport.get_extra_info("socket")) is not None:

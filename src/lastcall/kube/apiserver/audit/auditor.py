@@ -34,7 +34,7 @@ class Auditor:
         self._world, self._policy, self._write = world, policy, write
 
     def now(self) -> str:
-        """The time as events have it."""
+        """Return the time as events have it."""
         return _stamp(self._world.clock.wall_ns())
 
     def begin(

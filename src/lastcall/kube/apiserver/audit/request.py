@@ -72,12 +72,12 @@ class AuditedRequest:
 
     @property
     def wants_response(self) -> bool:
-        """Whether the object of the answer is written down, too."""
+        """Return whether the object of the answer is logged, too."""
         return self.decision.level >= REQUEST_RESPONSE and self.info.is_resource_request
 
     @property
     def facts(self) -> "Audited":
-        """What records say of the request."""
+        """Return what records say of the request."""
         return {"auditId": self.audit_id, "sourceIPs": self.fields["sourceIPs"]}
 
     def impersonated(self, user: "UserInfo", mode: str) -> None:
@@ -114,7 +114,7 @@ class AuditedRequest:
             self.fields["responseObject"] = self._shown(obj)
 
     def response_body(self, body: bytes) -> None:
-        """As `response_object`, of its JSON."""
+        """Note what is answered as `response_object` does, from its JSON."""
         if self.wants_response or body.startswith((b'{"kind":"Status"', b'{"apiVersion":"v1","kind":"Status"')):
             decoded = orjson.loads(body)
             if isinstance(decoded, dict):
@@ -187,7 +187,7 @@ def _dumped(event: dict[str, Any]) -> bytes:
 
 
 def user_fields(user: "UserInfo") -> dict[str, Any]:
-    """A user as authentication.k8s.io/v1 shows one."""
+    """Return a user as authentication.k8s.io/v1 shows one."""
     shown = {
         "username": user.name,
         "uid": user.uid,
@@ -210,7 +210,7 @@ def _reference(info: RequestInfo) -> dict[str, str]:
 
 
 def without_managed_fields(obj: Any) -> Any:
-    """A copy of an object, a list or a Table whose objects have no managedFields."""
+    """Return a copy of an object, a list or a Table whose objects have no managedFields."""
     if not isinstance(obj, Mapping):
         return obj
     shown = dict(obj)

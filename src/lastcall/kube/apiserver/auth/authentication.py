@@ -35,8 +35,10 @@ class UserInfo:
 
 
 def node_of(user: UserInfo) -> str | None:
-    """The name of the node that `user` is, "" when it has none, None for a user that is not a node
-    (nodeidentifier/default.go)."""
+    """Return the name of the node that `user` is, "" when it has none, None for a user that is not a node.
+
+    (nodeidentifier/default.go)
+    """
     if not user.name.startswith(NODE_USER) or NODES_GROUP not in user.groups:
         return None
     return user.name[len(NODE_USER) :]
@@ -58,15 +60,15 @@ class Authenticator:
         self._verify_token = verify_token
 
     def known(self, authorization: str, peer_certificate: Mapping[str, Any] | None) -> UserInfo | None:
-        """The user of a certificate or a static token, found without waiting; None where `authenticate` is to say."""
+        """Return the user of a certificate or static token without waiting; None: `authenticate` has to decide."""
         if peer_certificate:
             return certificate_user(peer_certificate)
         return self._headers.get(_digest(authorization)) if authorization.isascii() else None
 
     async def authenticate(self, authorization: str, peer_certificate: Mapping[str, Any] | None) -> UserInfo:
-        """`authorization` is the header's value, `peer_certificate` what `ssl` says of a verified client certificate.
+        """Return the user of a request. Raises the 401 StatusError for a bearer token that is not accepted.
 
-        Raises the 401 StatusError for a bearer token that nobody accepts.
+        `authorization` is the header's value, `peer_certificate` what `ssl` says of a verified client certificate.
         """
         if peer_certificate:
             user = certificate_user(peer_certificate)
@@ -76,7 +78,7 @@ class Authenticator:
         return await self.user_of(token) if token else ANONYMOUS
 
     async def user_of(self, token: str) -> UserInfo:
-        """The user of a bearer token. Raises the 401 StatusError for one that nobody accepts."""
+        """Return the user of a bearer token. Raises the 401 StatusError for one that is not accepted."""
         # What is not ASCII is not a token that anybody gave.
         user = (self._tokens.get(_digest(token)) or await self._verify_token(token)) if token.isascii() else None
         if user is None:
@@ -95,13 +97,13 @@ def _digest(token: str) -> bytes:
 
 
 def bearer_token(authorization: str) -> str:
-    """The token of an `Authorization: Bearer …` header, "" for any other header."""
+    """Return the token of an `Authorization: Bearer …` header, "" for any other header."""
     scheme, _, token = authorization.strip().partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def certificate_user(peer_certificate: Mapping[str, Any]) -> UserInfo | None:
-    """CN and O of the subject, in the form of `ssl.SSLSocket.getpeercert()`; None without a CN."""
+    """Read CN and O of the subject, in the form of `ssl.SSLSocket.getpeercert()`; None without a CN."""
     return _subject_user(peer_certificate.get("subject", ()))
 
 
@@ -124,12 +126,12 @@ _PRIVILEGED_USERS = frozenset({"system:kube-controller-manager", "system:kube-sc
 
 
 def is_superuser(user: UserInfo) -> bool:
-    """Whether `user` is allowed whatever is asked, without roles (authorizerfactory.NewPrivilegedGroups)."""
+    """Return whether `user` is allowed everything, without roles (authorizerfactory.NewPrivilegedGroups)."""
     return user.name in _PRIVILEGED_USERS or MASTERS in user.groups
 
 
 def forbidden_request(user: UserInfo, request: RequestInfo, reason: str = "") -> StatusError:
-    """The 403 of a refused request, in the words of responsewriters/errors.go:forbiddenMessage.
+    """Return the 403 of a refused request, in the words of responsewriters/errors.go:forbiddenMessage.
 
     `reason` is what the authorizer has to say besides.
     """

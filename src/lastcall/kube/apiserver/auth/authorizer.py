@@ -58,7 +58,7 @@ class Authorizer:
         self._graph = graph
 
     async def authorize(self, user: UserInfo, request: RequestInfo) -> Decision:
-        """May `user` do this? Cluster-wide bindings come first, then those of the request's namespace."""
+        """Decide whether `user` may do this, first by cluster-wide bindings, then by those of the namespace."""
         if is_superuser(user):
             return ALLOWED
         reasons: list[str] = []
@@ -81,11 +81,11 @@ class Authorizer:
         return Decision(False, "\n".join(reasons))
 
     async def allows(self, user: UserInfo, request: RequestInfo) -> bool:
-        """As `authorize`, without the reason."""
+        """Decide as `authorize` does, without the reason."""
         return (await self.authorize(user, request)).allowed
 
     async def check(self, user: UserInfo, request: RequestInfo) -> None:
-        """Raises the 403 StatusError when `user` may not do this."""
+        """Raise the 403 StatusError when `user` may not do this."""
         if is_superuser(user):
             return
         decision = await self.authorize(user, request)
@@ -93,7 +93,7 @@ class Authorizer:
             raise forbidden_request(user, request, decision.reason)
 
     async def rules_for(self, user: UserInfo, namespace: str) -> Rules:
-        """All rules by which `user` may do something in `namespace` ("" is cluster-wide rules only)."""
+        """Return all rules by which `user` may do something in `namespace` ("" is cluster-wide rules only)."""
         found = Rules([], [])
         if is_superuser(user) and MASTERS not in user.groups:  # whose rules are bound
             found.rules.extend(FULL_AUTHORITY)
@@ -107,7 +107,7 @@ class Authorizer:
         return found
 
     async def role_rules(self, reference: Object, namespace: str) -> list[Object] | None:
-        """The rules of a roleRef in a binding of `namespace`; None when there is no such role."""
+        """Return the rules of a roleRef in a binding of `namespace`; None when there is no such role."""
         resource, place = (CLUSTERROLES, "") if reference.get("kind") == "ClusterRole" else (ROLES, namespace)
         role = await self._get(resource, place, reference.get("name", ""))
         return None if role is None else list(role.get("rules") or ())
@@ -128,6 +128,6 @@ def _role_missing(reference: Object) -> str:
 
 
 def aggregate(errors: list[str]) -> str:
-    """Several errors as apimachinery pkg/util/errors:NewAggregate prints them: each once."""
+    """Format several errors as apimachinery pkg/util/errors:NewAggregate prints them: each once."""
     once = list(dict.fromkeys(errors))
     return once[0] if len(once) == 1 else "[" + ", ".join(once) + "]"

@@ -81,8 +81,10 @@ _KINDS: Mapping[str, Resource] = {
 
 
 def default_policy(components: bool = True) -> Iterator[tuple[Resource, Object]]:
-    """The objects, made anew: roles first. Without `components` not those of controllers and scheduler, which need
-    none where they run beside the API server."""
+    """Yield the objects, made anew: roles first.
+
+    Without `components` not those of controllers and scheduler, which need none where they run beside the API server.
+    """
     entries: list[Object] = [*orjson.loads(FACTS.read_bytes()), *ADDONS]
     if not components:
         entries = [each for each in entries if not each["name"].startswith(_OF_COMPONENTS)]
@@ -103,8 +105,11 @@ def default_policy(components: bool = True) -> Iterator[tuple[Resource, Object]]
 
 
 def taken_over(into: str, roles: Sequence[Object]) -> list[Object]:
-    """The rules of the role that takes over others': what the controller `clusterrole-aggregation` makes of it, so that
-    it has nothing to do (clusterroleaggregation_controller.go:syncClusterRole: by name, each rule once)."""
+    """Return the rules of the role that aggregates others' rules: by name, each rule once.
+
+    It is what the controller `clusterrole-aggregation` makes of it, so that it has nothing to do
+    (clusterroleaggregation_controller.go:syncClusterRole).
+    """
     rules: list[Object] = []
     for each in sorted(roles, key=lambda role: str(role["name"])):
         if into in each.get("aggregateTo", ()):

@@ -25,7 +25,7 @@ class EscalationCheck:
         self._authorizer = authorizer
 
     async def create(self, user: UserInfo, resource: Resource, obj: Object, namespace: str) -> None:
-        """Raises the 403 StatusError; 404 for a binding to a role that is not there."""
+        """Check a creation. Raises the 403 StatusError; 404 for a binding to a role that does not exist."""
         if resource.group != RBAC_GROUP or resource not in _KINDS or is_superuser(user):
             return
         if resource in (ROLES, CLUSTERROLES):
@@ -34,7 +34,7 @@ class EscalationCheck:
             await self._binding(user, resource, obj, namespace)
 
     async def update(self, user: UserInfo, resource: Resource, new: Object, old: Object) -> None:
-        """As `create`. What the garbage collector does to ownerReferences and finalizers gives no rights to anyone."""
+        """Check an update as `create` does. Changes of ownerReferences and finalizers grant no permissions."""
         if resource.group != RBAC_GROUP or resource not in _KINDS or is_superuser(user) or _only_collected(new, old):
             return
         meta = new["metadata"]

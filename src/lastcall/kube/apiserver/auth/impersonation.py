@@ -44,7 +44,7 @@ class Impersonation:
 
 
 def impersonation(headers: "MultiMapping[str]") -> Impersonation | None:
-    """What is asked, None for nothing. Raises the 400 StatusError when a user's name is missing.
+    """Return what is asked, None for nothing. Raises the 400 StatusError when a user's name is missing.
 
     What is not UTF-8 in a header is U+FFFD. (filters/impersonation.go:buildImpersonationRequests)
     """
@@ -103,7 +103,7 @@ class Impersonator:
         """User → the mode that was last granted: tried first, and its refusal is the one that the client gets."""
 
     async def user_of(self, asked: Impersonation, requestor: UserInfo, request: RequestInfo) -> UserInfo:
-        """The user to act as. Raises the 403 StatusError of the first mode that refuses when none allows it."""
+        """Return the user to act as. Raises the 403 StatusError of the first mode that refuses when none allows it."""
         first = self._last.get(requestor.name)
         order = sorted(range(len(MODES)), key=lambda index: index != first)
         refused: StatusError | None = None
@@ -165,7 +165,7 @@ class Mode:
     applies: Callable[[Impersonation, UserInfo], bool]
 
     def questions(self, asked: Impersonation, requestor: UserInfo, request: RequestInfo) -> Iterator[Question]:
-        """What must be allowed, in the order in which it is asked."""
+        """Yield what must be allowed, in the order in which it is asked."""
         if self.name:
             yield Question(request._replace(verb=f"impersonate-on:{self.name}:{request.verb}"))
         verb = f"impersonate:{self.name}" if self.name else "impersonate"
@@ -210,7 +210,7 @@ class Mode:
         return Question(each[0], each[1:], many)
 
     def user(self, asked: Impersonation) -> UserInfo:
-        """The user that the request acts as from here on."""
+        """Return the user that the request acts as from here on."""
         groups = asked.groups
         if self.name.endswith("-node"):
             groups = (NODES_GROUP,)
@@ -228,7 +228,7 @@ class Mode:
 
 
 def service_account(user: str) -> tuple[str, str] | None:
-    """(namespace, name) of a ServiceAccount's user name, None for any other (serviceaccount.SplitUsername)."""
+    """Return (namespace, name) of a ServiceAccount's user name, None for any other (serviceaccount.SplitUsername)."""
     if not user.startswith(_ACCOUNT):
         return None
     namespace, separator, name = user[len(_ACCOUNT) :].partition(":")

@@ -51,7 +51,7 @@ class NodeGraph:
         self._pods = pods
 
     async def related(self, node: str, what: Related) -> bool:
-        """Whether the object belongs to the node. It need not exist."""
+        """Return whether the object belongs to the node. It need not exist."""
         resource, namespace, name = what
         if resource == "pods":
             return await self._pod(node, namespace, name) is not None

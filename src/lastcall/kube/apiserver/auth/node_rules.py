@@ -37,7 +37,7 @@ def not_related(node: str) -> str:
 
 
 def decide_node(node: str, user: UserInfo, request: RequestInfo) -> Why:
-    """May `node`, which is `user`, do this?"""
+    """Decide whether `node`, which is `user`, may do this."""
     if not node:
         return f"unknown node for user {go_quote(user.name)}"
     if request.is_resource_request:

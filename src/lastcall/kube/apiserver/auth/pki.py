@@ -47,7 +47,7 @@ class ClusterCA:
 
     @classmethod
     def create(cls, common_name: str = "lastcall") -> Self:
-        """A new self-signed authority."""
+        """Create a new self-signed authority."""
         key = _new_key()
         name = _name(common_name, ())
         builder = (
@@ -59,7 +59,7 @@ class ClusterCA:
 
     @classmethod
     def load(cls, certificate_pem: bytes, key_pem: bytes) -> Self:
-        """An authority made earlier. Raises ValueError for anything but an EC key with its certificate."""
+        """Load an authority made earlier. Raises ValueError for anything but an EC key with its certificate."""
         key = load_pem_private_key(key_pem, None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ValueError("the authority's key must be an elliptic curve key")
@@ -74,16 +74,16 @@ class ClusterCA:
         return _key_pem(self._key)
 
     def issue_server(self, sans: Sequence[str]) -> tuple[bytes, bytes]:
-        """(certificate, key) of a server that is reached by these host names and IP addresses."""
+        """Issue (certificate, key) of a server that is reached by these host names and IP addresses."""
         names = x509.SubjectAlternativeName([_general_name(san) for san in sans])
         return self._issue(_name(sans[0], ()), ExtendedKeyUsageOID.SERVER_AUTH, names)
 
     def issue_client(self, cn: str, orgs: Sequence[str] = ()) -> tuple[bytes, bytes]:
-        """(certificate, key) of the user `cn` in the groups `orgs` (x509 CN and O, as Kubernetes reads them)."""
+        """Issue (certificate, key) of the user `cn` in the groups `orgs` (x509 CN and O, as Kubernetes reads them)."""
         return self._issue(_name(cn, orgs), ExtendedKeyUsageOID.CLIENT_AUTH, None)
 
     def sign_request(self, request_pem: bytes, usages: Sequence[str], valid_for: timedelta) -> bytes:
-        """The certificate that a PKCS#10 request asks for, good for the usages of a CertificateSigningRequest.
+        """Sign the certificate that a PKCS#10 request asks for, valid for the usages of a CertificateSigningRequest.
 
         Source: pkg/controller/certificates/authority/{authority,policies}.go. Raises ValueError.
         """
@@ -112,7 +112,7 @@ class ClusterCA:
         return _sign(builder, self._key).public_bytes(Encoding.PEM)
 
     def new_key_pem(self) -> bytes:
-        """A fresh private key that no certificate belongs to, for signing ServiceAccount tokens."""
+        """Make a fresh private key that no certificate belongs to, for signing ServiceAccount tokens."""
         return new_key_pem()
 
     def _issue(

@@ -28,7 +28,7 @@ FULL_AUTHORITY: tuple[Object, ...] = (
 
 
 def rule_allows(rule: Object, request: RequestInfo) -> bool:
-    """Whether one PolicyRule allows `request` (rbac.go:RuleAllows)."""
+    """Return whether one PolicyRule allows `request` (rbac.go:RuleAllows)."""
     if not _has(rule, "verbs", request.verb):
         return False
     if not request.is_resource_request:
@@ -59,7 +59,7 @@ def _url_covers(pattern: str, path: str) -> bool:
 
 
 def subject_of(binding: Object, user: UserInfo) -> Object | None:
-    """The first subject of a binding that `user` is, None when no subject matches (rule.go:appliesTo).
+    """Return the first subject of a binding that `user` is, None when no subject matches (rule.go:appliesTo).
 
     A ServiceAccount without namespace is one of the binding's own.
     """
@@ -94,7 +94,7 @@ def described(binding: Object, subject: Object) -> str:
 
 
 def uncovered(owned: Sequence[Object], wanted: Iterable[Object]) -> list[Object]:
-    """What `wanted` allows and `owned` does not, in single permissions (rulecovers.go:Covers)."""
+    """Return what `wanted` allows and `owned` does not, in single permissions (rulecovers.go:Covers)."""
     return [part for rule in wanted for part in _single(rule) if not any(_covers(own, part) for own in owned)]
 
 
@@ -124,7 +124,7 @@ def _covers(own: Object, part: Object) -> bool:
 
 
 def missing_text(user: UserInfo, missing: Iterable[Object]) -> str:
-    """Why `user` may not grant the permissions `missing` (rule.go:ConfirmNoEscalation)."""
+    """Return why `user` may not grant the permissions `missing` (rule.go:ConfirmNoEscalation)."""
     lines = sorted({compact_text(rule) for rule in compact(missing)})
     return (
         f"user {go_quote(user.name)} (groups={_quoted(user.groups)}) is attempting to grant RBAC permissions not "
@@ -133,7 +133,7 @@ def missing_text(user: UserInfo, missing: Iterable[Object]) -> str:
 
 
 def compact(rules: Iterable[Object]) -> list[Object]:
-    """Rules about the same one resource as one rule with all their verbs (policy_compact.go:CompactRules)."""
+    """Merge rules about the same one resource into one rule with all their verbs (policy_compact.go:CompactRules)."""
     others: list[Object] = []
     simple: dict[tuple[str, str, str | None], Object] = {}
     for rule in rules:
@@ -161,7 +161,7 @@ _SHOWN = {
 
 
 def compact_text(rule: Object) -> str:
-    """A rule in one line (pkg/apis/rbac/v1/helpers.go:CompactString)."""
+    """Format a rule in one line (pkg/apis/rbac/v1/helpers.go:CompactString)."""
     parts = (f"{shown}:{_quoted(rule[key])}" for key, shown in _SHOWN.items() if rule.get(key))
     return "{" + ", ".join(parts) + "}"
 

@@ -50,7 +50,7 @@ class Reviews:
     audience: str
 
     async def answer(self, resource: Resource, review: Object, user: UserInfo, namespace: str) -> Object:
-        """`review` (changed in place) with its status. Raises StatusError."""
+        """Return `review` (changed in place) with its status. Raises StatusError."""
         if resource == SELFSUBJECTREVIEWS:
             review["metadata"] = {"creationTimestamp": rfc3339(now(self.clock))}
             review["status"] = {"userInfo": user_info(user)}
@@ -111,7 +111,7 @@ def _quoted(names: list[str]) -> str:
 
 
 def user_info(user: UserInfo) -> Object:
-    """authentication/v1 UserInfo, without what is empty."""
+    """Return the authentication/v1 UserInfo, without what is empty."""
     extra = {key: list(values) for key, values in user.extra.items()}
     info = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": extra}
     return {key: value for key, value in info.items() if value}

@@ -24,7 +24,7 @@ def server_context(certificate: bytes, key: bytes, *, client_ca: bytes = b"") ->
 
 
 def client_context(ca: bytes, certificate: bytes = b"", key: bytes = b"") -> ssl.SSLContext:
-    """Trusts `ca` only; presents the certificate if one is given."""
+    """Make a context that trusts `ca` only and presents the certificate if one is given."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_verify_locations(cadata=ca.decode())

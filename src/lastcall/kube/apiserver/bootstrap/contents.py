@@ -96,7 +96,7 @@ class BootstrapController:
         await self._create_default_policy()
 
     async def keep(self) -> None:
-        """Until cancelled: a deleted `kubernetes` Service comes back, perhaps after `kubectl delete all --all`.
+        """Restore a deleted `kubernetes` Service, perhaps after `kubectl delete all --all`, until cancelled.
 
         (kubernetesservice/controller.go:UpdateKubernetesService, systemnamespaces_controller.go)
         """
@@ -195,7 +195,7 @@ def _named(resource: Resource, obj: Object, namespace: str) -> str:
 
 
 def kubernetes_service(ip: str, port: int) -> Object:
-    """The Service by which Pods reach API servers at `port`."""
+    """Make the Service by which Pods reach API servers at `port`."""
     return {
         "metadata": {
             "name": "kubernetes",
@@ -210,7 +210,7 @@ def kubernetes_service(ip: str, port: int) -> Object:
 
 
 def kubernetes_endpoint_slice(addresses: Sequence[str], port: int) -> Object:
-    """Of all API servers."""
+    """Make the EndpointSlice of all API servers."""
     return {
         "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
         "addressType": "IPv4",
@@ -220,7 +220,7 @@ def kubernetes_endpoint_slice(addresses: Sequence[str], port: int) -> Object:
 
 
 def kubernetes_endpoints(addresses: Sequence[str], port: int) -> Object:
-    """The same as v1 Endpoints, not to be mirrored."""
+    """Make the same as v1 Endpoints, not to be mirrored."""
     return {
         "metadata": {"name": "kubernetes", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
         "subsets": [

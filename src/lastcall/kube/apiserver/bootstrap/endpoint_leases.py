@@ -22,7 +22,7 @@ class EndpointLeases:
         self._generation = 0
 
     async def renew(self) -> list[str]:
-        """The addresses of all, this one's included. Raises StatusError."""
+        """Renew the lease and return all addresses, with this one's. Raises StatusError."""
         key = PREFIX + self._address
         entry = await self._store.get(key)
         while True:

@@ -33,7 +33,7 @@ _log = logging.getLogger("lastcall.kube.apiserver")
 
 
 def default_objects() -> Iterator[tuple[Resource, Object]]:
-    """Priority levels first."""
+    """Yield the objects, priority levels first."""
     # late: not needed before the server serves
     from lastcall.kube.api.validators.cluster.flow_control_objects import LEVELS, SCHEMAS
 
@@ -43,7 +43,7 @@ def default_objects() -> Iterator[tuple[Resource, Object]]:
 
 
 def dangling(level: str, *, exists: bool) -> Object:
-    """The condition of a FlowSchema that names this level, without its time."""
+    """Return the condition of a FlowSchema that names this level, without its time."""
     about = f'This FlowSchema references the PriorityLevelConfiguration object named "{level}"'
     if exists:
         return {"type": "Dangling", "status": "False", "reason": "Found", "message": f"{about} and it exists"}
@@ -52,7 +52,7 @@ def dangling(level: str, *, exists: bool) -> Object:
 
 
 def is_said(schema: Object, condition: Object) -> bool:
-    """Whether the status says it already."""
+    """Return whether the status says it already."""
     conditions = (schema.get("status") or {}).get("conditions") or ()
     return any(all(each.get(key) == value for key, value in condition.items()) for each in conditions)
 

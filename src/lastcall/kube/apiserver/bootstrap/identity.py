@@ -42,7 +42,7 @@ class Identity:
                 await client.delete(LEASES, name, NAMESPACE)
 
     def lease(self, moment: datetime) -> Object:
-        """As it is to be now."""
+        """Return the Lease as it is to be now."""
         labels = {IDENTITY_LABEL: "kube-apiserver", "kubernetes.io/hostname": self._host}
         annotations = {"kubernetes.io/peer-advertise-address": self._address}
         return {
@@ -58,7 +58,7 @@ class Identity:
 
 
 def expired(found: Object, moment: datetime) -> bool:
-    """A Lease of an API server that is gone. One that says no time is left alone."""
+    """Return whether this is the Lease of an API server that is gone. One without a renewTime is left alone."""
     spec = found.get("spec") or {}
     if IDENTITY_LABEL not in (found["metadata"].get("labels") or {}) or not spec.get("renewTime"):
         return False

@@ -41,7 +41,7 @@ def addresses_of(service: Object) -> list[str]:
 
 
 def address_object(address: str, service: Object) -> Object:
-    """The IPAddress of a Service's cluster IP."""
+    """Make the IPAddress of a Service's cluster IP."""
     return {
         "metadata": {
             "name": address,

@@ -63,7 +63,7 @@ class TakenElsewhere:
 
 
 def decoded_bits(obj: Object) -> int:
-    """The bitmap of a RangeAllocation, whose lowest bit is the first port."""
+    """Return the bitmap of a RangeAllocation, whose lowest bit is the first port."""
     return int.from_bytes(base64.b64decode(obj.get("data") or ""), "big")
 
 
@@ -73,7 +73,7 @@ def range_allocation(bits: int) -> Object:
 
 
 def free_port(bits: int, random: Random) -> int | None:
-    """The number, from 0, of a free port: of the upper band while it lasts."""
+    """Return the number, from 0, of a free port: of the upper band while it lasts."""
     for first, size in ((_PORT_BAND, _PORT_COUNT - _PORT_BAND), (0, _PORT_BAND)):
         offset = random.randrange(size)
         for step in range(size):

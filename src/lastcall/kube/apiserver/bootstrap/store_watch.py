@@ -29,7 +29,7 @@ class StoreWatch:
         self._definitions, self._routes, self._of_nodes = definitions, routes, of_nodes
 
     def followers(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
-        """(name, what runs until cancelled)."""
+        """Return (name, what runs until cancelled)."""
         return [
             ("definitions", self._follow_definitions),
             ("API services", self._follow_services),

@@ -31,7 +31,7 @@ _STATUS = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredRep
 
 
 def to_v1(autoscaler: Object) -> Object:
-    """The autoscaling/v1 object of a v2 object."""
+    """Return the autoscaling/v1 object of a v2 object."""
     spec, status = autoscaler.get("spec") or {}, autoscaler.get("status") or {}
     new_spec = _only(spec, _SPEC)
     new_status = _only(status, _STATUS)
@@ -53,7 +53,7 @@ def to_v1(autoscaler: Object) -> Object:
 
 
 def to_v2(autoscaler: Object) -> Object:
-    """The v2 object of an autoscaling/v1 object. An annotation that cannot be read is dropped, as there."""
+    """Return the v2 object of an autoscaling/v1 object. An invalid annotation is dropped, as in Kubernetes."""
     spec, status = autoscaler.get("spec") or {}, autoscaler.get("status") or {}
     annotations = autoscaler["metadata"].get("annotations") or {}
     new_spec, new_status = _only(spec, _SPEC), _only(status, _STATUS)

@@ -83,7 +83,7 @@ def of_status(metric: Object) -> Object:
 
 
 def to_spec(metric: Object) -> Object:
-    """A metric that is wanted, with the type of its target, which is what is there of it."""
+    """Convert a wanted metric. The type of its target follows from what is there of it."""
     new = _newer(metric, _SPEC)
     for kind in _SPEC:
         if isinstance(part := new.get(kind), dict):

@@ -43,7 +43,7 @@ class ConversionNeeded(Exception):
         self._conversions, self._obj, self._api_version = conversions, obj, api_version
 
     async def ask(self) -> None:
-        """Raises StatusError."""
+        """Ask the webhook for the conversion. Raises StatusError."""
         await self._conversions.ensure([self._obj], self._api_version)
 
 
@@ -64,7 +64,10 @@ class Conversions:
         return _with_metadata_of(obj, found[0])
 
     async def ensure(self, objects: Sequence[Object], api_version: str) -> list[Object]:
-        """The objects in a version: with one question, if one is needed; more for many bytes. Raises StatusError."""
+        """Return the objects in a version, by one request to the webhook, or more for many bytes.
+
+        Raises StatusError.
+        """
         keys = [_key(obj, api_version) for obj in objects]
         wanted: dict[Key, tuple[Object, int]] = {}
         for obj, (key, size) in zip(objects, keys, strict=True):
@@ -122,14 +125,14 @@ def _with_metadata_of(obj: Object, converted: Object) -> Object:
 
 
 def conversions_of(resource: Resource) -> Conversions | None:
-    """None for a kind that no webhook converts."""
+    """Return the conversions of a kind, None for one that no webhook converts."""
     if isinstance(resource, CustomResource) and isinstance(resource.converter, Conversions):
         return resource.converter
     return None
 
 
 async def with_conversion(work: Callable[[], Awaitable[T]]) -> T:
-    """`work`, begun again after each conversion that it needs. Raises StatusError."""
+    """Run `work`, again after each conversion that it needs. Raises StatusError."""
     for _ in range(ROUNDS):
         try:
             return await work()

@@ -21,7 +21,7 @@ _BACK = {other: core for core, other in _NAMES.items()}
 
 
 def to_events_v1(event: Object) -> Object:
-    """The events.k8s.io/v1 Event of a core/v1 Event (the metadata is shared)."""
+    """Return the events.k8s.io/v1 Event of a core/v1 Event (the metadata is shared)."""
     rest = {
         _NAMES.get(key, key): value
         for key, value in event.items()
@@ -31,6 +31,6 @@ def to_events_v1(event: Object) -> Object:
 
 
 def to_core(event: Object) -> Object:
-    """The core/v1 Event of an events.k8s.io/v1 Event (the metadata is shared)."""
+    """Return the core/v1 Event of an events.k8s.io/v1 Event (the metadata is shared)."""
     rest = {_BACK.get(key, key): value for key, value in event.items() if key not in ("kind", "apiVersion")}
     return {"kind": EVENTS.kind, "apiVersion": EVENTS.api_version, **rest}

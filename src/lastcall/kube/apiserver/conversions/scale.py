@@ -26,7 +26,7 @@ def _first(obj: Object, path: str) -> Any:
 
 
 def scale_of(resource: Resource, obj: Object) -> Object:
-    """The Scale of a Deployment, ReplicaSet, StatefulSet or ReplicationController."""
+    """Return the Scale of a Deployment, ReplicaSet, StatefulSet or ReplicationController."""
     meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
     if isinstance(resource, CustomResource) and resource.scale is not None:
         # As if its paths were those of a Deployment.
@@ -54,7 +54,7 @@ def scale_of(resource: Resource, obj: Object) -> Object:
 
 
 def with_replicas(resource: Resource, old: Object, scale: Object) -> Object:
-    """The object after a Scale was written to it. Raises StatusError (400, 409, 422)."""
+    """Return the object after a Scale was written to it. Raises StatusError (400, 409, 422)."""
     name = old["metadata"]["name"]
     meta = scale.get("metadata") or {}
     if meta.get("name") and meta["name"] != name:

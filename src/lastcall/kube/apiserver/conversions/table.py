@@ -33,7 +33,7 @@ CONVERSIONS: Mapping[Resource, Conversion] = {
 
 
 def conversion_of(resource: Resource) -> Conversion | None:
-    """None for a kind that is shown as it is stored."""
+    """Return the conversion of a kind, None for one that is shown as it is stored."""
     if isinstance(resource, CustomResource):
         stored = resource.stored or resource
         return Conversion(stored, lambda obj: _as_read(resource, obj), lambda obj: _at(stored, obj))
@@ -60,13 +60,13 @@ def _at(resource: CustomResource, obj: Object) -> Object:
 
 
 def stored_resource(resource: Resource) -> Resource:
-    """As what objects of `resource` are stored."""
+    """Return as what objects of `resource` are stored."""
     conversion = conversion_of(resource)
     return resource if conversion is None else conversion.stored
 
 
 def in_version(resource: Resource, obj: Object, api_version: str) -> tuple[Resource, Object] | None:
-    """An object of `resource` in another version: (the kind there, the object). None for one that is not served."""
+    """Return an object of `resource` in another version: (its kind, the object). None for one that is not served."""
     if api_version == resource.api_version:
         return resource, obj
     conversion = conversion_of(resource)

@@ -96,7 +96,7 @@ def _more_times(schema: Object, times: int | None) -> int | None:
 
 
 def rule_errors(definition: Object, old: Object | None = None) -> list[FieldError]:
-    """Rules of schemas that are wrong by themselves are not looked at."""
+    """Check the rules of schemas, except schemas that are wrong by themselves."""
     found: list[FieldError] = []
     known = [(each.get("schema") or {}).get("openAPIV3Schema") for each in _versions(old)]
     for path, schema in schemas_of(_versions(definition)):

@@ -49,12 +49,12 @@ class Rule:
 
     @property
     def words(self) -> str:
-        """How errors call the rule."""
+        """Return the name of the rule in errors."""
         return (self.given.get("message") or self.given.get("rule") or "").strip()
 
 
 def compile_rules(schema: Object, shape: Shape, shapes: Shapes) -> list[Rule]:
-    """The rules of one schema, not of those inside."""
+    """Compile the rules of one schema, not of those inside."""
     return [_compile(given, schema, shape, shapes) for given in schema.get(RULES) or ()]
 
 
@@ -117,7 +117,7 @@ class Rules:
 
 
 def rules_of(schema: Object) -> Rules | None:
-    """Of the schema of a declared kind; None without any."""
+    """Return the rules of the schema of a declared kind; None without any."""
     shapes = Shapes()
     return _rules(schema, shape_of(schema, shapes, "selfType", root=True), shapes, root=True)
 
@@ -334,7 +334,7 @@ def _with_reason(reason: str | None, path: str, value: Any, detail: str) -> Fiel
 
 
 async def evaluated(rules: Rules, new: Object, old: Object | None, clock: Clock) -> Evaluation:
-    """What the rules of a kind say of an object. What is dear is evaluated in a thread; others go on meanwhile."""
+    """Evaluate the rules of a kind on an object. Costly ones run in a thread while other tasks continue."""
     evaluation = Evaluation(most=QUICK)
     try:
         for _ in evaluation.of(rules, new, old):

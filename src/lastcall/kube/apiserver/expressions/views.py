@@ -20,7 +20,7 @@ from lastcall.kube.cel.values import NOTHING, Duration, EvaluationError, Timesta
 
 
 def view(value: Any, schema: Any) -> object:
-    """Raises EvaluationError for what the schema does not allow."""
+    """Return a value as expressions see it. Raises EvaluationError for what the schema does not allow."""
     if not isinstance(schema, dict):
         raise EvaluationError("invalid data, there is no schema")
     if value is None:

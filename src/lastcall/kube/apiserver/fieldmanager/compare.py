@@ -28,7 +28,7 @@ _NOTHING: _Change = (None, None)
 
 
 def compare(type_: Type, old: Object, new: Object) -> tuple[FieldSet, FieldSet]:
-    """(added or modified, removed) from `old` to `new`, but for what nobody manages."""
+    """Return (added or modified, removed) from `old` to `new`, except for what nobody manages."""
     changed: FieldSet = {}
     removed: FieldSet = {}
     if old.get("metadata") is new.get("metadata"):
@@ -51,7 +51,7 @@ def _managed_parts(obj: Object) -> Object:
 
 
 def whole(type_: Type, value: Any) -> FieldSet:
-    """The node of a value that is there as a whole: itself and everything below it."""
+    """Return the node of a value that is there as a whole: itself and everything below it."""
     if type_.leaf or not value:
         return EMPTY
     node: FieldSet = {SELF: EMPTY}

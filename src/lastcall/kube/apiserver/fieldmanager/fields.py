@@ -26,7 +26,7 @@ SELF = "."
 
 
 def is_member(node: FieldSet) -> bool:
-    """Whether the element of this node is itself in the set."""
+    """Return whether the element of this node is itself in the set."""
     return not node or SELF in node
 
 
@@ -41,7 +41,7 @@ def _children(node: FieldSet) -> FieldSet:
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
-    """`one` itself when nothing comes to it."""
+    """Return both sets together, or `one` itself when nothing is added."""
     if not one:
         return other
     result: FieldSet | None = None
@@ -64,7 +64,7 @@ def _union(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """What is in `one` and not in `other`: elements, not what lies below them. `one` itself when nothing goes."""
+    """Return the elements of `one` that are not in `other`, whatever is below. `one` itself when nothing goes."""
     if not other:
         return one
     result: FieldSet | None = None
@@ -97,7 +97,7 @@ def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def exclude(fields: FieldSet, ignored: FieldSet) -> FieldSet:
-    """`fields` without the elements of `ignored` and all that lies below them (RecursiveDifference)."""
+    """Return `fields` without the elements of `ignored` and all that lies below them (RecursiveDifference)."""
     if not ignored:
         return fields
     result: FieldSet = {}
@@ -122,12 +122,12 @@ def has(fields: FieldSet, path: Path) -> bool:
 
 
 def below(fields: FieldSet, element: str) -> FieldSet:
-    """The set of what lies below an element."""
+    """Return the set of what lies below an element."""
     return _children(fields.get(element) or EMPTY)
 
 
 def paths(fields: FieldSet) -> list[Path]:
-    """Every element, in the order in which the original walks a set: those of a level before what is below them."""
+    """Return every element in the order in which the original walks a set: a level before what is below it."""
     keys = sorted((key for key in fields if key != SELF), key=_order)
     found: list[Path] = [(key,) for key in keys if is_member(fields[key])]
     for key in keys:
@@ -136,7 +136,7 @@ def paths(fields: FieldSet) -> list[Path]:
 
 
 def set_of(*members: Path) -> FieldSet:
-    """The set of these paths."""
+    """Return the set of these paths."""
     result: FieldSet = {}
     for path in members:
         node: FieldSet = EMPTY
@@ -168,7 +168,7 @@ def _value_order(value: Any) -> tuple[int, Any]:
 
 
 def path_text(path: Path) -> str:
-    """`.spec.containers[name="main"].image`."""
+    """Return `.spec.containers[name="main"].image`."""
     return "".join(element_text(element) for element in path)
 
 
@@ -195,7 +195,7 @@ def _key_text(value: Any) -> str:
 
 
 def check(fields: Any) -> bool:
-    """Whether something is a set, by its form."""
+    """Return whether something is a set, by its form."""
     return isinstance(fields, Mapping) and all(
         isinstance(key, str) and (key == SELF or key[:2] in ("f:", "k:", "v:", "i:")) and check(node)
         for key, node in fields.items()

@@ -56,7 +56,7 @@ class Scope:
     ignored: Callable[[str], FieldSet] = lambda api_version: EMPTY
 
     def left(self, fields: FieldSet, api_version: str) -> FieldSet:
-        """Of these fields those that it can change."""
+        """Return those of these fields that it can change."""
         return exclude(fields, self.ignored(api_version))
 
     def manager(self, name: str, operation: str) -> Manager:
@@ -100,7 +100,7 @@ class _Comparison:
 def updated(
     scope: Scope, entries: list[Entry], old: Object | None, new: Object, manager: str, time: str
 ) -> list[Entry]:
-    """The entries after a create (`old` None) or update; those given when nothing changed.
+    """Return the entries after a create (`old` None) or update; those given when nothing changed.
 
     An object without managers stays so until the first apply.
     """
@@ -147,7 +147,7 @@ def _others(entries: list[Entry], comparison: _Comparison, workflow: Manager | N
 def applied(
     scope: Scope, entries: list[Entry], live: Object, config: Object, manager: str, time: str, *, force: bool
 ) -> tuple[Object, list[Entry]]:
-    """(the object, the entries) after `manager` applied `config`; `live` itself when it stays as it is.
+    """Return (the object, the entries) after `manager` applied `config`; `live` itself when it stays as it is.
 
     `live` is `{}` (but for kind and apiVersion) when there was none. Raises Conflicts.
     """

@@ -42,7 +42,10 @@ class Manager(NamedTuple):
         )
 
     def entry(self, fields: FieldSet, time: str) -> Entry:
-        """`time` is RFC 3339, "" for none. Fields stand in order: clients that get JSON in protobuf compare bytes."""
+        """Make an entry; `time` is RFC 3339, "" for none.
+
+        Fields are in order: clients that get JSON in protobuf compare bytes.
+        """
         return {
             **({"manager": self.name} if self.name else {}),
             "operation": self.operation,
@@ -55,7 +58,7 @@ class Manager(NamedTuple):
 
 
 def shown(entry: Entry) -> str:
-    """A manager in messages: `"one"`, `"scaler" with subresource "scale" using apps/v1`."""
+    """Format a manager for messages: `"one"`, `"scaler" with subresource "scale" using apps/v1`."""
     name = f'"{entry.get("manager", "")}"'
     if entry.get("subresource"):
         name += f' with subresource "{entry["subresource"]}"'
@@ -63,7 +66,7 @@ def shown(entry: Entry) -> str:
 
 
 def sent(new: Object, old: Sequence[Entry], *, subresource: bool) -> list[Entry]:
-    """The entries a write starts from: its object's, unless there are none, or they cannot be read or written here."""
+    """Return the entries a write starts from: its object's, unless there are none, or they are not valid here."""
     given = new.get("metadata", {}).get("managedFields")
     if subresource or given is None or given is old:
         return list(old)
@@ -74,7 +77,7 @@ def sent(new: Object, old: Sequence[Entry], *, subresource: bool) -> list[Entry]
 
 
 def decoded(entries: Any) -> list[Entry] | None:
-    """The entries of a client, None when one of them is not an entry.
+    """Return the entries of a client, None when one of them is not an entry.
 
     Of several of the same manager the last one counts, whenever it was; those of nothing do not.
     """
@@ -93,7 +96,7 @@ def decoded(entries: Any) -> list[Entry] | None:
 
 
 def identity(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What makes an entry that of another manager: not its time, of Apply not its version.
+    """Return what makes an entry that of another manager: not its time, of Apply not its version.
 
     (managedfields.go:BuildManagerIdentifier)
     """
@@ -118,7 +121,7 @@ def _order(entry: Entry) -> tuple[str, ...]:
 
 
 def capped(entries: list[Entry]) -> list[Entry]:
-    """At most ten entries for Update: the oldest of each version are put together."""
+    """Limit the entries for Update to ten: the oldest of each version are put together."""
     if len(entries) <= MAX_UPDATE_MANAGERS:
         return entries
     updates = sorted((e for e in entries if e["operation"] == UPDATE), key=lambda e: (e.get("time") or "", _order(e)))
@@ -145,7 +148,7 @@ def capped(entries: list[Entry]) -> list[Entry]:
 
 
 def same_but_times(one: Sequence[Entry], other: Sequence[Entry]) -> bool:
-    """Whether two lists of entries say the same, whenever it was."""
+    """Return whether two lists of entries say the same, except the times."""
     return len(one) == len(other) and all(
         {**first, "time": ""} == {**second, "time": ""} for first, second in zip(one, other, strict=True)
     )

@@ -44,7 +44,7 @@ def _named(type_: Type, value: Any) -> FieldSet | None:
 
 
 def merged(type_: Type, live: Any, applied: Any) -> Any:
-    """`live` with what `applied` says; neither is changed, the result shares parts of both."""
+    """Merge `applied` into `live`. Neither is changed, the result shares parts of both."""
     if applied is _ABSENT:
         return live
     if live is _ABSENT or type_.leaf or not (live or applied):
@@ -101,7 +101,7 @@ def _merged_items(type_: Type, live: list[Any], applied: list[Any]) -> list[Any]
 
 
 def without(type_: Type, value: Any, fields: FieldSet) -> Any:
-    """`value` without the elements of `fields`; None where nothing is left of a list, or it is a whole of its own."""
+    """Return `value` without the elements of `fields`; None if nothing is left of a list, or it is a whole."""
     if type_.leaf:
         return None if type_.kind in ("struct", "map", "list", "set") and value else value
     if isinstance(value, dict):
@@ -128,7 +128,7 @@ def without(type_: Type, value: Any, fields: FieldSet) -> Any:
 
 
 def with_named_parents(type_: Type, fields: FieldSet) -> FieldSet:
-    """`fields` with every struct's field that something lies below as a member, too."""
+    """Return `fields` with every struct's field that something lies below as a member, too."""
     result: FieldSet = {}
     for element, node in fields.items():
         if element == SELF or not node:

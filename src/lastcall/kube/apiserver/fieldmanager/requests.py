@@ -28,7 +28,7 @@ _WIPED = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def manager_of(context: RequestContext) -> str:
-    """`fieldManager` of the query, else the user agent up to its first slash."""
+    """Return `fieldManager` of the query, else the user agent up to its first slash."""
     return context.field_manager or _from_user_agent(context.user_agent)
 
 
@@ -40,7 +40,7 @@ def _from_user_agent(user_agent: str) -> str:
 
 @lru_cache(4 * KNOWN_TYPES)
 def scope_of(resource: Resource, subresource: str) -> Scope:
-    """The scope of writes to `resource`, in the version in which they come."""
+    """Return the scope of writes to `resource`, in the version in which they come."""
     ignored = reset_fields(resource, subresource)
     return Scope(
         resource,
@@ -61,13 +61,13 @@ class Tracking(NamedTuple):
     time: Callable[[], str]
 
     def track(self, new: Object, old: Object | None) -> list[Entry]:
-        """The entries of `new`, which take the place of `old` (None at its creation)."""
+        """Return the entries of `new`, which takes the place of `old` (None at its creation)."""
         if old is None:
             return self._updated(sent(new, [], subresource=False), None, new)
         return self.update(new, old)
 
     def create(self, obj: Object) -> list[Entry]:
-        """Of what is posted."""
+        """Return the entries of what is posted."""
         # What the server fills in is not the client's, even if it wrote it (WipeObjectMetaSystemFields).
         meta, new = obj["metadata"], obj
         if any(key in meta for key in _WIPED):
@@ -86,7 +86,7 @@ class Tracking(NamedTuple):
             return []
 
     def apply(self, config: Object, live: Object | None, *, force: bool) -> Object:
-        """`live` (None when it is new) with `config` applied, as managedFields say. Raises StatusError."""
+        """Return `live` (None when it is new) with `config` applied, as managedFields say. Raises StatusError."""
         resource = self.scope.resource
         before = _untyped(resource) if live is None else live
         entries = [] if live is None else _entries(live)
@@ -96,12 +96,12 @@ class Tracking(NamedTuple):
 
 
 def managers_of_scale(old: Object) -> list[Object]:
-    """managedFields of the Scale of `old`, as the API shows them."""
+    """Return managedFields of the Scale of `old`, as the API shows them."""
     return entries_of_scale(_entries(old))
 
 
 def update_scale(tracking: Tracking, new: Object, old: Object) -> Object:
-    """`new`, an object whose replicas a write to its Scale changed, with managedFields that say so."""
+    """Return `new`, an object whose replicas a write to its Scale changed, with managedFields that say so."""
     resource = tracking.scope.resource
     entries = _entries(old)
     of_scale = entries_of_scale(entries)
@@ -111,7 +111,7 @@ def update_scale(tracking: Tracking, new: Object, old: Object) -> Object:
 
 
 def apply_scale(tracking: Tracking, config: Object, old: Object, *, force: bool) -> tuple[Object, list[Entry]]:
-    """(the Scale, the object's entries) after `config` was applied to the Scale of `old`. Raises StatusError."""
+    """Return (the Scale, the object's entries) after `config` was applied to the Scale of `old`. Raises StatusError."""
     check_applied(SCALES, config)
     resource, entries = tracking.scope.resource, _entries(old)
     through = Tracking(_SCALE, tracking.manager, tracking.time)
@@ -144,7 +144,7 @@ def _check_unmanaged(resource: Resource, live: Object) -> None:
 
 
 def check_applied(resource: Resource, config: Any, unmanaged: Object | None = None) -> None:
-    """Raises the StatusError of something that cannot be applied: 400 for its kind, 500 for what the schema lacks.
+    """Raise the StatusError of something that cannot be applied: 400 for its kind, 500 for what the schema lacks.
 
     `unmanaged` is the object that is there, when nobody manages it: it is looked at first.
     """
@@ -189,7 +189,7 @@ def _named(resource: Resource, meta: Object) -> str:
 
 
 def conflict_error(found: Conflicts) -> StatusError:
-    """The 409 that names every field and its manager."""
+    """Return the 409 that names every field and its manager."""
     conflicts = sorted(found.conflicts, key=lambda each: (each[0].get("manager", ""), each[0].get("operation", "")))
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {shown(entry)}", "field": path_text(path)}

@@ -18,7 +18,7 @@ KNOWN_TYPES = 512
 
 @lru_cache(KNOWN_TYPES)
 def type_of(resource: Resource) -> Type:
-    """The type of a resource's objects."""
+    """Return the type of a resource's objects."""
     if isinstance(resource, CustomResource):
         return custom_type(resource)
     return Type(None, struct_for(resource))
@@ -26,7 +26,7 @@ def type_of(resource: Resource) -> Type:
 
 @lru_cache(KNOWN_TYPES)
 def empty_object(resource: Resource) -> dict[str, Any]:
-    """An object nobody has written anything to, as Go encodes it: what a create is compared with. Do not change."""
+    """Return an object without any fields, as Go encodes it. A create is compared with it. Do not change it."""
     if isinstance(resource, CustomResource):
         return {}
     return empty(struct_for(resource))

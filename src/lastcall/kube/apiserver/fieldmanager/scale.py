@@ -13,7 +13,7 @@ _ONLY_REPLICAS: FieldSet = set_of(REPLICAS)
 
 
 def entries_of_scale(entries: list[Entry]) -> list[Entry]:
-    """The entries that manage the replicas, as entries of the Scale."""
+    """Return the entries that manage the replicas, as entries of the Scale."""
     return [
         {**entry, "apiVersion": SCALES.api_version, "fieldsV1": _ONLY_REPLICAS}
         for entry in entries
@@ -22,10 +22,10 @@ def entries_of_scale(entries: list[Entry]) -> list[Entry]:
 
 
 def entries_of_parent(resource: Resource, entries: list[Entry], of_scale: list[Entry]) -> list[Entry]:
-    """The object's entries after its Scale was written: the replicas are whose the Scale's entries say.
+    """Return the object's entries after its Scale was written: the managers of the replicas are those of the Scale.
 
-    Who is new here has no time, as there; and who updated the object is new, since its entry and that of the Scale
-    are of two versions.
+    A manager that is new here has no time, as in Kubernetes. A manager that updated the object is new, since its entry
+    and that of the Scale are of two versions.
     """
     left: list[Entry] = []
     claims = [entry for entry in of_scale if has(entry["fieldsV1"], REPLICAS)]

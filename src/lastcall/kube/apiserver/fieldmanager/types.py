@@ -66,7 +66,7 @@ class Type:
 
     @property
     def fields(self) -> dict[str, tuple[str, "Type"]]:
-        """Of a struct: by name, the path element and the type."""
+        """Return the path element and the type of a struct's fields by name."""
         if self._fields is None:
             if self._struct is None:
                 if self.field is None:
@@ -85,14 +85,14 @@ class Type:
         self._key = keys[0][0] if len(keys) == 1 else ""
 
     def child(self, name: str) -> tuple[str, "Type"]:
-        """Path element and type of a struct's field or a map's key; a field that nobody declared is one value."""
+        """Return path element and type of a struct's field or a map's key; an undeclared field is one value."""
         if self.kind == "map":
             assert self.item is not None
             return f"f:{name}", self.item
         return self.fields.get(name) or (f"f:{name}", UNKNOWN)
 
     def element(self, item: Any) -> str:
-        """The path element of a list's item. Raises ValueError for an item without any of its keys."""
+        """Return the path element of a list's item. Raises ValueError for an item without any of its keys."""
         if self.kind == "set":
             return "v:" + orjson.dumps(item).decode()
         if self._key and isinstance(item, dict) and type(name := item.get(self._key)) is str:
@@ -115,7 +115,7 @@ class Type:
         return found if len(set(found)) == len(items) else None
 
     def named(self, name: str) -> str:
-        """The path element of an item with one key."""
+        """Return the path element of an item with one key."""
         element = self._elements.get(name)
         if element is None:
             element = "k:" + orjson.dumps({self._key: name}).decode()

@@ -12,7 +12,7 @@ from lastcall.kube.apiserver.fieldmanager.types import Type
 
 
 def problems(type_: Type, obj: Object) -> list[str]:
-    """What is wrong, each with its path: `.spec.bogus: field not declared in schema`."""
+    """Return what is wrong, each with its path: `.spec.bogus: field not declared in schema`."""
     found: list[str] = []
     _check(type_, obj, "", found)
     return found

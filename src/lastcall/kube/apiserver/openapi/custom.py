@@ -12,12 +12,12 @@ from lastcall.kube.apiserver.openapi.schemas import Dialect, Schema, reference
 
 
 def custom_name(resource: CustomResource) -> str:
-    """`com.example.v1.Widget`."""
+    """Return `com.example.v1.Widget`."""
     return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
 
 
 def custom_parts(resource: CustomResource, dialect: Dialect) -> Iterator[tuple[str, str, Schema]]:
-    """("paths" or "definitions", name, value), each."""
+    """Yield ("paths" or "definitions", name, value), each."""
     name = custom_name(resource)
     one, several = _reference(name, dialect), _reference(f"{name}List", dialect)
     for path, item in path_items(resource, dialect):

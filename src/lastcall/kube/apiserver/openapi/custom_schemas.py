@@ -40,7 +40,7 @@ _EITHER: list[Schema] = [{"type": "integer"}, {"type": "string"}]
 
 
 def kind_schema(resource: CustomResource, dialect: Dialect) -> Schema:
-    """Of the objects. In v2 a kind that keeps unknown fields says nothing but that it is one."""
+    """Return the schema of the objects. In v2 a kind that keeps unknown fields says nothing but that it is one."""
     own: Schema = {"type": "object"}
     if dialect == 3 or not resource.schema.get(PRESERVE):
         own = _unfolded(resource.schema)
@@ -57,7 +57,7 @@ def kind_schema(resource: CustomResource, dialect: Dialect) -> Schema:
 
 
 def list_schema(resource: CustomResource, dialect: Dialect, one: Schema) -> Schema:
-    """Of lists; `one` is a reference to the objects' schema."""
+    """Return the schema of lists; `one` is a reference to the objects' schema."""
     items = f"List of {resource.plural}. More info: {_CONVENTIONS}"
     return {
         "description": f"{resource.kind}List is a list of {resource.kind}",

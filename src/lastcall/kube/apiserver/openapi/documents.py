@@ -59,11 +59,11 @@ class OpenAPI:
         self._group_versions = sorted({(each.group, each.version) for each in resources})
 
     def has(self, name: str) -> bool:
-        """Whether `api/v1`, `apis/GROUP/VERSION` is a document of v3."""
+        """Return whether `api/v1`, `apis/GROUP/VERSION` is a document of v3."""
         return any(name == _name(*each) for each in self._group_versions)
 
     async def v2(self, accept: str) -> Document | None:
-        """By the first media type in `accept` that is served; None when none of them is."""
+        """Return the document by the first media type in `accept` that is served; None when none of them is."""
         wanted = _negotiate(accept)
         if wanted is None:
             return None
@@ -73,7 +73,7 @@ class OpenAPI:
             return self._documents[wanted]
 
     async def v3(self, name: str) -> Document:
-        """Raises KeyError for a name that `has` does not know."""
+        """Return a document of v3. Raises KeyError for a name that `has` does not know."""
         async with self._making:
             if name not in self._documents:
                 group_version = next(each for each in self._group_versions if _name(*each) == name)
@@ -146,7 +146,7 @@ def _hash(body: bytes) -> str:
 
 
 def speaks_json(accept: str) -> bool:
-    """Whether a document of v3 can go out: it is JSON, also for a client that wants protobuf."""
+    """Return whether a document of v3 can be sent: it is JSON, also for a client that wants protobuf."""
     return any(name in (JSON, "*/*", "application/*", *V3_PROTOBUF_NAMES) for name in _names(accept))
 
 

@@ -96,14 +96,14 @@ class _Operation:
 
 
 def types_of(resource: Resource) -> list[str]:
-    """Short names of the types that the operations of a resource take and answer."""
+    """Return short names of the types that the operations of a resource accept and answer."""
     names = {operation.body for path in _paths(resource) for operation in path[1]}
     names |= {operation.answer for path in _paths(resource) for operation in path[1]}
     return sorted(name for name in names if name)
 
 
 def path_items(resource: Resource, dialect: Dialect) -> Iterator[tuple[str, Schema]]:
-    """(path, its path item) for everything that can be asked of a resource."""
+    """Yield (path, its path item) for every operation of a resource."""
     for path, operations in _paths(resource):
         item: Schema = {
             operation.method: _rendered(resource, operation, dialect)

@@ -53,7 +53,7 @@ def _map(value: dict[str, Any], encode: Encode, number: int = 1) -> bytes:
 
 
 def schema(value: dict[str, Any]) -> bytes:
-    """openapi.v2.Schema. A limit of 0 is as none, and is not written."""
+    """Encode an openapi.v2.Schema. A limit of 0 counts as none, and is not written."""
     numbers = []
     for key, item in value.items():
         if key in _DOUBLES and item:
@@ -173,7 +173,7 @@ _PATH_ITEM: dict[str, tuple[int, Encode | None]] = {
 
 
 def document(value: dict[str, Any]) -> Iterator[bytes]:
-    """The message in pieces, each the work of about a millisecond; joined they are the document."""
+    """Yield the message in pieces, each the work of about a millisecond; joined they are the document."""
     yield delimited(1, value["swagger"].encode())
     yield delimited(2, _message(value["info"], {"title": (1, _string), "version": (2, _string)}))
     paths = []

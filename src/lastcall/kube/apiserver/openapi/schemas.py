@@ -40,7 +40,7 @@ _EXTENSIONS = {
 
 
 def reference(name: str, dialect: Dialect) -> Schema:
-    """A `$ref` to the type of this short name."""
+    """Return a `$ref` to the type of this short name."""
     return {"$ref": _REFERENCE[dialect] + full_name(name)}
 
 

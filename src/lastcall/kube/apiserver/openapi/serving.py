@@ -13,7 +13,7 @@ FOR_EVER = {"Cache-Control": "public, immutable"}
 
 
 async def openapi_response(openapi: OpenAPI, request: web.BaseRequest) -> web.Response:
-    """The answer to a request below /openapi/."""
+    """Answer a request below /openapi/."""
     path, accept = request.path, request.headers.get("Accept", "")
     if path == "/openapi/v2":
         document, vary = await openapi.v2(accept), "Accept-Encoding, Accept"

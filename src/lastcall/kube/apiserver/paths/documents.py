@@ -37,7 +37,7 @@ class Documents:
         self._responses = responses
 
     def answer(self, request: web.BaseRequest, info: RequestInfo) -> web.Response:
-        """Raises StatusError; 404 in plain text for what no Kubernetes has."""
+        """Answer with a document. Raises StatusError; 404 in plain text for paths that no Kubernetes has."""
         path = request.path.rstrip("/") or "/"
         if (answer := health(path, request.query)) is not None:
             return web.Response(status=answer.status, text=answer.text, headers={"X-Content-Type-Options": "nosniff"})

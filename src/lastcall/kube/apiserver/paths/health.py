@@ -25,7 +25,7 @@ def is_health(path: str) -> bool:
 
 
 def health(path: str, query: Mapping[str, str]) -> HealthAnswer | None:
-    """The answer of a health endpoint; None when `path` is not one. `?verbose` lists, `?exclude=name` leaves out."""
+    """Return the answer of a health endpoint; None for another path. `?verbose` lists, `?exclude=name` leaves out."""
     endpoint, _, check = path.removeprefix("/").partition("/")
     if endpoint not in ENDPOINTS:
         return None

@@ -81,7 +81,7 @@ _COMPUTED = frozenset(COMPUTED)
 
 
 def has_rows(resource: Resource, subresource: str) -> bool:
-    """Whether there is a Table of what is answered."""
+    """Return whether there is a Table of what is answered."""
     if subresource == "status" and resource in STATUS_WITHOUT_ROWS:
         return False
     return resource not in KINDS_WITHOUT_ROWS and subresource not in WITHOUT_ROWS
@@ -118,12 +118,12 @@ class Objects:
         }
 
     async def close(self) -> None:
-        """Requests have ended."""
+        """Close what requests have opened, after they have ended."""
         if self._proxying is not None:
             await self._proxying.close()
 
     def verb(self, request: web.BaseRequest, info: RequestInfo, resource: Resource) -> Verb:
-        """What answers. Raises StatusError (404, 405)."""
+        """Return what answers. Raises StatusError (404, 405)."""
         if info.subresource == "proxy":
             return self._proxy
         stored = self._operations.has_objects(resource)

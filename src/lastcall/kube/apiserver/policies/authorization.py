@@ -28,7 +28,7 @@ class Asked:
         self._known: dict[tuple[str, Question], Decision] = {}
 
     def decision(self, user: UserInfo, question: Question) -> Decision:
-        """Raises Undecided."""
+        """Return the decision. Raises Undecided."""
         found = self._known.get((user.name, question))
         if found is None:
             raise Undecided(user, question)
@@ -74,12 +74,12 @@ class _Of:
 
 
 def user_authorizer(user: UserInfo, asked: Asked) -> authz.Authorizer:
-    """The variable `authorizer`."""
+    """Return the variable `authorizer`."""
     return authz.Authorizer(_Of(user, asked))
 
 
 def write_authorizer(user: UserInfo, write: Write, asked: Asked) -> authz.ResourceCheck:
-    """The variable `authorizer.requestResource`."""
+    """Return the variable `authorizer.requestResource`."""
     question = Question(
         "",
         group=write.resource.group,

@@ -29,8 +29,10 @@ class Conditions:
         self._programs: dict[tuple[str, ...], list[Compiled]] = {}
 
     async def met(self, context: RequestContext, webhook: Webhook, write: Write, resource: Resource) -> bool:
-        """Whether the webhook, which sees the write as one of `resource`, is to be asked. Raises the 403 StatusError
-        when that cannot be said and its failurePolicy is Fail."""
+        """Return whether the webhook, which sees the write as one of `resource`, is to be asked.
+
+        Raises the 403 StatusError when that is unknown and its failurePolicy is Fail.
+        """
         conditions = webhook.spec.get("matchConditions") or ()
         programs = self._compiled(tuple(each.get("expression") or "" for each in conditions))
 

@@ -32,13 +32,13 @@ class Hook(Generic[P]):
 
     @property
     def programs(self) -> P:
-        """Its expressions, compiled when they are asked for first."""
+        """Return its expressions, compiled when they are first needed."""
         if self._programs is None:
             self._programs = self._make(self.policy["spec"])
         return self._programs
 
     def take(self, before: "Hook[P]") -> None:
-        """The programs of the same policy, if its spec is the same."""
+        """Take the programs of the same policy, if its spec is the same."""
         meta, was = self.policy["metadata"], before.policy["metadata"]
         if (meta.get("uid"), meta.get("generation")) == (was.get("uid"), was.get("generation")):
             self._programs = before._programs
@@ -53,7 +53,7 @@ class Configured(Generic[P]):
         self._before: dict[str, Hook[P]] = {}
 
     def of(self, policies: Sequence[Object], bindings: Sequence[Object]) -> Everyone[Hook[P]]:
-        """Each policy that is bound, by name."""
+        """Return each policy that is bound, by name."""
         return self._known.of(policies, bindings)
 
     def _read(self, policies: Sequence[Object], bindings: Sequence[Object]) -> Everyone[Hook[P]]:

@@ -22,7 +22,7 @@ class Decider:
         self._authorizer = authorizer
 
     def begin(self) -> "Decisions":
-        """Those about one write."""
+        """Begin the decisions about one write."""
         return Decisions(self._authorizer)
 
 
@@ -40,7 +40,7 @@ class Decisions:
         return found
 
     async def all(self, decide: Sequence[Decide[T]]) -> list[T]:
-        """What they say, in their order, once all is known that they ask the authorizer for."""
+        """Return the decisions, in their order, once the authorizer's answers that they need are known."""
         found: list[T] = []
         while len(found) < len(decide):
             try:

@@ -80,7 +80,7 @@ class Policies:
     # -- validating ----------------------------------------------------------------------------------------------------
 
     async def validate(self, reader: Reader, context: RequestContext, write: Write, bindings: Sequence[Object]) -> None:
-        """Raises StatusError: that of the first policy that denies."""
+        """Validate the write. Raises StatusError: that of the first policy that denies."""
         policies = await reader.list(VALIDATINGADMISSIONPOLICIES)
         found: list[_Invocation[ValidatingPrograms] | str] = []
         for hook in asked_about(context, self._validating.of(policies, bindings), write):
@@ -141,7 +141,7 @@ class Policies:
     async def invocations(
         self, reader: Reader, write: Write, hook: Hook[P]
     ) -> tuple[list[_Invocation[P]], list[tuple[Object, str]]]:
-        """How the policy is invoked, and the bindings that cannot be used. Raises NotConfigured for the policy."""
+        """Return how the policy is invoked, and the unusable bindings. Raises NotConfigured for the policy."""
         resource = await wanted_as(reader, hook.wanted, write)
         if resource is None:
             return [], []
@@ -160,7 +160,7 @@ class Policies:
         return invocations, problems
 
     async def namespace(self, reader: Reader, write: Write) -> Object | None:
-        """The namespace of the write. Raises the 404 StatusError when it is not there."""
+        """Return the namespace of the write. Raises the 404 StatusError when it does not exist."""
         if write.resource == NAMESPACES or not write.namespace:
             return None
         found = await reader.get(NAMESPACES, "", write.namespace)
@@ -201,8 +201,10 @@ class PolicyRound:
         self._inputs = Inputs(policies.convert, context, write, self._decisions.asked)
 
     async def go(self, *, again: bool) -> bool:
-        """Whether an object was changed, which is `write.new` then. `again`: only those that asked for it see an
-        object that others have changed since. Raises StatusError."""
+        """Run the policies and return whether an object was changed, which is `write.new` then. Raises StatusError.
+
+        `again`: only policies that asked for it see an object that others have changed since.
+        """
         write = self._write
         if again and write.new != self._left:
             self._changed()

@@ -95,7 +95,7 @@ class Evaluation:
         self._names["variables"] = self._variables = _Variables(self, variables)
 
     def run(self, expression: Compiled) -> Result:
-        """Raises OutOfBudget, TooDear."""
+        """Evaluate an expression. Raises OutOfBudget, TooDear."""
         if expression.program is None:
             return Result(error=f"compilation error: {expression.problem}")
         outcome = self.outcome(expression)
@@ -106,7 +106,7 @@ class Evaluation:
         return Result(outcome.value)
 
     def outcome(self, expression: Compiled) -> "_Outcome":
-        """Raises TooDear."""
+        """Evaluate an expression, but leave the budget as it is. Raises TooDear."""
         assert expression.program is not None
         allowance = self._allowance
         limit = CALL_LIMIT if allowance is None else min(CALL_LIMIT, allowance.left)
@@ -186,7 +186,7 @@ class Matched:
 
 
 def conditions_met(evaluation: Evaluation, conditions: Sequence[Compiled], failure_policy: str | None) -> Matched:
-    """One that is false decides; else an error does, by the failure policy. (matcher.go:Match)"""
+    """Match the conditions. A false one decides; else an error does, by the failure policy. (matcher.go:Match)"""
     errors = []
     try:
         for result in [evaluation.run(condition) for condition in conditions]:
@@ -205,7 +205,7 @@ def conditions_met(evaluation: Evaluation, conditions: Sequence[Compiled], failu
 
 
 def shown_namespace(namespace: Object | None) -> Object | None:
-    """What expressions see of a Namespace. (condition.go:CreateNamespaceObject)"""
+    """Return what expressions see of a Namespace. (condition.go:CreateNamespaceObject)"""
     if namespace is None:
         return None
     meta = namespace["metadata"]

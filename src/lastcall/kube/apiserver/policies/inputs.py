@@ -23,7 +23,7 @@ class Inputs:
         self._new: tuple[Object | None, Resource, Object | None] | None = None
 
     def of(self, resource: Resource, params: Object | None = None) -> Input:
-        """What expressions may name that see the write as one of `resource`."""
+        """Return what expressions may name that see the write as one of `resource`."""
         if resource not in self._requests:
             self._requests[resource] = facts_of_request(self._write, resource, self._user)
             self._olds[resource] = self._shown(self._write.old, resource)

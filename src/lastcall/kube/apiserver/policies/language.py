@@ -156,6 +156,6 @@ def _common(spec: Object) -> tuple[PolicyScope, dict[str, Compiled], list[Compil
 
 
 def condition_programs(texts: Sequence[str]) -> list[Compiled]:
-    """Of a webhook's matchConditions: they know no variables."""
+    """Compile a webhook's matchConditions, which know no variables."""
     scope = PolicyScope(params=False)
     return [scope.compiled(each, ("bool",), variables=False) for each in texts]

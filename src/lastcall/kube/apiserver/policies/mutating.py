@@ -26,7 +26,7 @@ class NotMutated(Exception):
 
 
 def mutated(mutation: Compiled, evaluation: Evaluation, resource: Resource, obj: Object) -> Object:
-    """`obj`, which is shown as one of `resource`, as the mutation makes it; it is not changed itself.
+    """Return `obj`, which is shown as one of `resource`, as the mutation makes it; it is not changed itself.
 
     Raises NotMutated.
     """
@@ -127,7 +127,7 @@ def _misnamed(value: object, path: str) -> Iterator[tuple[str, str]]:
 
 
 def as_json(value: object) -> Any:
-    """A value of CEL as JSON has it."""
+    """Convert a value of CEL to JSON."""
     if isinstance(value, Record):
         return {name: as_json(item) for name, item in value.fields.items()}
     if isinstance(value, Uint):

@@ -20,7 +20,7 @@ class NotConfigured(Exception):
 
 
 def param_resource(spec: Object, kind_for: KindFor) -> Resource | None:
-    """The kind of the parameters; None for a policy without any. Raises NotConfigured."""
+    """Return the kind of the parameters; None for a policy without any. Raises NotConfigured."""
     kind = spec.get("paramKind")
     if kind is None:
         return None
@@ -33,7 +33,7 @@ def param_resource(spec: Object, kind_for: KindFor) -> Resource | None:
 
 
 async def collect(reader: Reader, resource: Resource | None, ref: Object | None, namespace: str) -> list[Object | None]:
-    """The parameters, each of which is to be evaluated by itself. Raises NotConfigured."""
+    """Collect the parameters, each of which is to be evaluated by itself. Raises NotConfigured."""
     if resource is None or ref is None:
         return [None]
     if resource.namespaced:

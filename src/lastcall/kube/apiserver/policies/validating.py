@@ -40,7 +40,7 @@ class Verdict:
 def verdict(
     programs: ValidatingPrograms, inputs: Input, failure_policy: str | None, allowance: Allowance | None = None
 ) -> Verdict:
-    """Of one policy with one binding and one parameter object. Raises TooDear."""
+    """Judge by one policy with one binding and one parameter object. Raises TooDear."""
     fails = failure_policy != "Ignore"
 
     def failed(message: str) -> Verdict:

@@ -74,7 +74,7 @@ class Linked:
 
 
 def through(steps: list[Step], data: bytes) -> Iterator[bytes]:
-    """What comes out behind all steps, in small pieces."""
+    """Yield what comes out behind all steps, in small pieces."""
     if not steps:
         yield data
         return
@@ -83,7 +83,7 @@ def through(steps: list[Step], data: bytes) -> Iterator[bytes]:
 
 
 def ends(steps: list[Step]) -> Iterator[bytes]:
-    """What they still had."""
+    """Yield what they still had."""
     if steps:
         for piece in steps[0].finish():
             yield from through(steps[1:], piece)
@@ -95,7 +95,7 @@ def is_html(content_type: str) -> bool:
 
 
 def sniffed(data: bytes) -> str:
-    """The Content-Type of an answer that has none."""
+    """Return the Content-Type of an answer that has none."""
     data = data[:512]
     start = data.lstrip(b"\t\n\x0c\r ")
     upper = start.upper()

@@ -59,7 +59,7 @@ class Proxying:
         await self._upstream.close()
 
     async def handle(self, request: web.BaseRequest, info: RequestInfo, own: dict[str, str]) -> web.StreamResponse:
-        """`own` are headers of every answer. Raises StatusError."""
+        """Answer a request by proxy. `own` are headers of every answer. Raises StatusError."""
         if request.method not in METHODS:
             raise method_not_allowed()
         if "dryRun" in request.query:

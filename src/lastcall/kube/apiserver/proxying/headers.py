@@ -36,12 +36,12 @@ def _listed(headers: Headers, name: str) -> list[str]:
 
 
 def wants_upgrade(headers: Iterable[tuple[str, str]]) -> bool:
-    """(httpstream.go:IsUpgradeRequest)"""
+    """Return whether a request asks for an upgrade. (httpstream.go:IsUpgradeRequest)"""
     return any(key.lower() == "connection" and "upgrade" in value.lower() for key, value in headers)
 
 
 def request_headers(headers: Headers, client: str, uri: str) -> Headers:
-    """What the target is sent but for Host and the body's length. `client` is the client's address."""
+    """Return what the target is sent, except Host and the body's length. `client` is the client's address."""
     hop = _OF_A_HOP | set(_listed(headers, "connection")) | {"expect", "content-length", "host"}
     passed = [
         (_canonical(key), value)
@@ -56,7 +56,7 @@ def request_headers(headers: Headers, client: str, uri: str) -> Headers:
 
 
 def upgrade_headers(headers: Headers, client: str) -> Headers:
-    """Of a request for an upgrade nearly all pass: both ends have to agree on a protocol."""
+    """Return the headers for an upgrade. Nearly all pass: both ends have to agree on a protocol."""
     left_out = {"x-forwarded-for", "content-length", "transfer-encoding", "expect", "host"}
     passed = []
     for key, value in headers:
@@ -73,7 +73,7 @@ def upgrade_headers(headers: Headers, client: str) -> Headers:
 
 
 def response_headers(headers: Headers) -> Headers:
-    """What the client gets: nothing that is about the connection, or lets other origins in, or is not a header."""
+    """Return what the client gets: nothing about the connection or that lets other origins in, no invalid headers."""
     hop = _OF_A_HOP | set(_listed(headers, "connection")) | _CORS
     return [
         (key, value)
@@ -98,7 +98,7 @@ def _forwarded_for(headers: Headers, client: str) -> str:
 
 
 def sendable(headers: Iterable[tuple[str, str]]) -> Headers:
-    """Without values that are not UTF-8: aiohttp cannot write them."""
+    """Remove values that are not UTF-8, which aiohttp cannot write."""
     return [(key, value) for key, value in headers if not _SURROGATE.search(key + value)]
 
 

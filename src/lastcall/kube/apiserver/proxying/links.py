@@ -62,7 +62,7 @@ class URL:
 
 
 def parse(text: str) -> URL:
-    """Raises NoURL."""
+    """Parse a URL. Raises NoURL."""
     if _CONTROL.search(text):
         raise NoURL(f"parse {go_quote(text)}: net/url: invalid control character in URL")
     rest, _, fragment = text.partition("#")
@@ -93,8 +93,11 @@ def parse(text: str) -> URL:
 
 
 def rewritten(url: URL, target: str, host: str, prefix: str) -> str:
-    """The URL as the client is to see it. `target` is the target's host and port, `host` the Host header that it was
-    asked with, `prefix` what precedes its paths here."""
+    """Return the URL as the client is to see it.
+
+    `target` is the target's host and port, `host` the Host header that it was asked with, `prefix` what precedes its
+    paths here.
+    """
     elsewhere = url.host not in ("", target, host)
     if elsewhere or not url.path.startswith("/"):
         return str(url)

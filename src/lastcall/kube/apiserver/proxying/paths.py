@@ -27,7 +27,7 @@ class Asked(NamedTuple):
 
 
 def asked_path(raw: str, parts: tuple[str, ...]) -> Asked | None:
-    """`raw` is what the request line says, `parts` the path's parts behind `proxy`. None for a wrong escape."""
+    """Parse a path. `raw` is from the request line, `parts` are its parts behind `proxy`. None for a wrong escape."""
     if not raw.startswith("/"):  # http://host/path
         _, _, raw = raw.partition("//")
         raw = "/" + raw.partition("/")[2]
@@ -45,13 +45,13 @@ def asked_path(raw: str, parts: tuple[str, ...]) -> Asked | None:
 
 
 def clean(path: str) -> str:
-    """path.Clean of an absolute path."""
+    """Clean an absolute path as Go's path.Clean does."""
     cleaned = posixpath.normpath(path)
     return "/" + cleaned.lstrip("/")
 
 
 def join(first: str, second: str) -> str:
-    """path.Join."""
+    """Join paths as Go's path.Join does."""
     both = "/".join(each for each in (first, second) if each)
     if not both:
         return ""
@@ -59,7 +59,7 @@ def join(first: str, second: str) -> str:
 
 
 def escape(path: str) -> str:
-    """URL.EscapedPath of a path that was decoded."""
+    """Escape a decoded path as Go's URL.EscapedPath does."""
     return quote(path.encode("utf-8", "surrogateescape"), safe=_SAFE)
 
 
@@ -70,7 +70,7 @@ def prefix_of(asked: Asked) -> str:
 
 
 def forwarded_uri(asked: Asked) -> str:
-    """The X-Forwarded-Uri header."""
+    """Return the X-Forwarded-Uri header."""
     uri = join(prefix_of(asked), escape(asked.rest or "/"))
     if (asked.rest or "/").endswith("/") and not uri.endswith("/"):
         uri += "/"
@@ -78,5 +78,5 @@ def forwarded_uri(asked: Asked) -> str:
 
 
 def slash_redirect(asked: Asked) -> str:
-    """Where a GET of `…/proxy` is sent (issue.k8s.io/4958)."""
+    """Return where a GET of `…/proxy` is sent (issue.k8s.io/4958)."""
     return escape(asked.path) + "/" + (f"?{asked.query}" if asked.query else "")

@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
 
 def asked_for(kind: str, text: str) -> Asked:
-    """Raises the 400 StatusError; `kind` is `pod`, `service` or `node`."""
+    """Parse the target's name. Raises the 400 StatusError; `kind` is `pod`, `service` or `node`."""
     parts = text.split(":")
     if len(parts) == 3:
         asked = Asked(*parts)
@@ -51,7 +51,7 @@ def asked_for(kind: str, text: str) -> Asked:
 
 
 def pod_target(asked: Asked, text: str, pod: Object) -> Target:
-    """The Pod's primary address, and without a port the first that a container declares. Raises StatusError."""
+    """Return the Pod's primary address, and without a port the first that a container declares. Raises StatusError."""
     port = asked.port
     if not port:
         containers = pod.get("spec", {}).get("containers") or []
@@ -64,7 +64,7 @@ def pod_target(asked: Asked, text: str, pod: Object) -> Target:
 
 
 def node_target(asked: Asked, text: str, address: str, kubelet_port: int) -> Target:
-    """Raises StatusError."""
+    """Return the target on a node. Raises StatusError."""
     if not is_proxyable(address):
         raise bad_request(ADDRESS_NOT_ALLOWED)
     if asked.port in ("", str(kubelet_port)):
@@ -82,12 +82,12 @@ def _number(asked: Asked, port: str, kind: str, text: str) -> str:
 
 
 def is_port_number(asked: Asked) -> bool:
-    """Else it is the name of a Service's port, and only Endpoints know which that is."""
+    """Return False for the name of a Service's port: only Endpoints know which port that is."""
     return _NUMBER.fullmatch(asked.port) is not None
 
 
 def port_name(asked: Asked, service: Object) -> str:
-    """The name of the Service's port with the number that is asked for. Raises the 503 StatusError."""
+    """Return the name of the Service's port with the number that is asked for. Raises the 503 StatusError."""
     number = int(asked.port)
     for port in service.get("spec", {}).get("ports") or []:
         if port.get("port") == number:
@@ -105,8 +105,10 @@ class Endpoint(NamedTuple):
 
 
 def endpoints_of(endpoints: Object, namespace: str, port: str, start: Callable[[int], int]) -> list[Endpoint]:
-    """Ready addresses that have a port of this name and a Pod of the namespace, from a random one on; `start(n)` is
-    below n."""
+    """Return ready addresses that have a port of this name and a Pod of the namespace, from a random one on.
+
+    `start(n)` is below n.
+    """
     found = []
     for subset in _from(endpoints.get("subsets") or [], start):
         addresses = subset.get("addresses") or []
@@ -120,7 +122,7 @@ def endpoints_of(endpoints: Object, namespace: str, port: str, start: Callable[[
 
 
 def has_address(pod: Object | None, address: str) -> bool:
-    """An endpoint counts only while its Pod has the address: who may write Endpoints leads nobody elsewhere."""
+    """Return whether an endpoint's Pod has the address: a user who may write Endpoints can send nobody elsewhere."""
     addresses = ((pod or {}).get("status") or {}).get("podIPs") or []
     return any(each.get("ip") == address for each in addresses)
 
@@ -130,7 +132,7 @@ def no_endpoints(shown: str) -> StatusError:
 
 
 def is_global_unicast(address: str) -> bool:
-    """(net.IP.IsGlobalUnicast; private addresses are)"""
+    """Return whether an address is global unicast (net.IP.IsGlobalUnicast; private addresses are)."""
     try:
         ip = ip_address(address)
     except ValueError:

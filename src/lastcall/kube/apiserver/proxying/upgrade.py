@@ -37,7 +37,7 @@ Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWrite
 async def upgrade(
     request: web.BaseRequest, upstream: Upstream, target: Target, asked: Asked, client: str
 ) -> web.StreamResponse:
-    """Raises StatusError."""
+    """Pass on a request for an upgrade and what follows it. Raises StatusError."""
     host = shown_host(target) if target.kubelet else request.headers.get("Host", "")
     passed = headers.upgrade_headers(list(request.headers.items()), client)
     sent = head(request.method, paths.escape(asked.rest or "/"), host, passed)
@@ -75,7 +75,7 @@ async def switch(request: web.BaseRequest, connect: Connect, sent: bytes) -> web
 
 
 def head(method: str, target: str, host: str, passed: headers.Headers) -> bytes:
-    """Of a request for an upgrade; `target` is path and query as they are written."""
+    """Write the head of a request for an upgrade; `target` is path and query as they are written."""
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *(f"{key}: {value}" for key, value in passed)]
     if method != "GET":
         lines.append("Content-Length: 0")

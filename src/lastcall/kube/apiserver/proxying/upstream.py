@@ -31,7 +31,7 @@ _OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
 async def dial(host: str, port: int) -> socket.socket:
-    """As `Dial`, by this process's own routes."""
+    """Connect as `Dial` does, by this process's own routes."""
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     sock.setblocking(False)
     shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -54,7 +54,7 @@ async def dial(host: str, port: int) -> socket.socket:
 
 
 def port_of(target: Target) -> int:
-    """Raises DialError for a number that TCP has not."""
+    """Return the port. Raises DialError for a number that TCP does not have."""
     port = int(target.port) if len(target.port) <= 10 else 65536
     if port > 65535:
         raise DialError(f"dial tcp: address {target.port}: invalid port")
@@ -82,7 +82,7 @@ class _Connector(DialledConnector):
 
 
 def tls_words(error: ssl.SSLError) -> str:
-    """What Go's client says where OpenSSL's says something else."""
+    """Return what Go's client says where OpenSSL's says something else."""
     if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"):
         return "http: server gave HTTP response to HTTPS client"
     return f"tls: {(error.reason or str(error)).lower().replace('_', ' ')}"
@@ -112,7 +112,7 @@ class Upstream:
     async def request(
         self, method: str, target: Target, path: str, headers: Headers, body: aiohttp.StreamReader | None
     ) -> aiohttp.ClientResponse:
-        """The answer's head; its body is read afterwards. Raises DialError and aiohttp.ClientError."""
+        """Return the answer's head; its body is read afterwards. Raises DialError and aiohttp.ClientError."""
         port_of(target)
         return await self._session(target).request(
             method,
@@ -124,7 +124,7 @@ class Upstream:
         )
 
     async def connect(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection that becomes something other than HTTP. Raises DialError."""
+        """Open a connection that becomes something other than HTTP. Raises DialError."""
         sock = await self._dial(target.host, port_of(target))
         context = self._contexts[target.kubelet] if target.scheme == "https" else None
         try:

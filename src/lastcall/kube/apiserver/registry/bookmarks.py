@@ -23,7 +23,7 @@ _SPECS = {
 
 
 def bookmark(resource: Resource, revision: int, *, initial_events_end: bool = False) -> Object:
-    """`initial_events_end`: all that was there when the watch began has been sent."""
+    """Make a bookmark; `initial_events_end`: all that was there when the watch began has been sent."""
     meta: Object = {"resourceVersion": str(revision)}
     if initial_events_end:
         meta["annotations"] = {INITIAL_EVENTS_END: "true"}

@@ -18,7 +18,7 @@ from lastcall.kube.store.value import Value
 
 
 def by_name(selection: Selection) -> Selection:
-    """The part of a selection that needs no object."""
+    """Return the part of a selection that needs no object."""
     return Selection(None, selection.fields, selection.name, only_name=True) if selection.name else ALL
 
 
@@ -30,7 +30,7 @@ async def converted_page(
     options: ListOptions,
     selection: Selection,
 ) -> Page:
-    """As `list_page`, with the objects as `resource` shows them. With selectors all is in one page."""
+    """List as `list_page` does, with the objects as `resource` shows them. With selectors all is in one page."""
     chosen = not (selection.everything or selection.only_name)
     if chosen:
         options = replace(options, limit=0)
@@ -71,7 +71,7 @@ class ConvertedStream(EventStream):
         raise StopAsyncIteration
 
     def take(self) -> WatchItem | None:
-        """None: each event may have to wait for the webhook."""
+        """Return None: each event may have to wait for the webhook."""
         return None
 
     def close(self) -> None:

@@ -63,7 +63,7 @@ class Definitions:
         """Names of definitions that are being deleted: nothing may be created any more."""
 
     def check_create(self, resource: Resource, name: str) -> None:
-        """Raises the 403 of a kind whose definition is being deleted."""
+        """Raise the 403 of a kind whose definition is being deleted."""
         if resource.group_resource in self.terminating:
             raise forbidden(resource, name, "create not allowed while custom resource definition is terminating")
 
@@ -82,7 +82,7 @@ class Definitions:
                 await self._postponed.attempt(f"the state of {kind.resource.kind} {name}", partial(self.follow, name))
 
     async def follow(self, name: str) -> None:
-        """A definition was written: bring its status and what is served in step with it."""
+        """Update the status of a definition that was written, and what is served."""
         await self._follow(name)
         await self._tell_register()
 
@@ -107,7 +107,7 @@ class Definitions:
         self._serve(name, definition)
 
     async def object_removed(self, resource: Resource) -> None:
-        """One of the objects is gone, perhaps the last that a terminating definition waited for."""
+        """Check a terminating definition, because one of its objects, perhaps the last, is gone."""
         if resource.group_resource in self.terminating:
             await self._let_go_when_empty(resource.group_resource)
             await self._tell_register()

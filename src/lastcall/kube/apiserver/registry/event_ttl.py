@@ -19,7 +19,7 @@ EVENT_SWEEP_SECONDS = 60.0
 
 
 async def sweep_events(world: World, store: Store, kind: GenericStore, context: RequestContext) -> None:
-    """Until cancelled. `kind` is that of Events."""
+    """Remove expired Events until cancelled. `kind` is that of Events."""
     while True:
         await world.clock.sleep(EVENT_SWEEP_SECONDS)
         at = now(world.clock)

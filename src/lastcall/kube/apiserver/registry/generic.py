@@ -425,8 +425,10 @@ class GenericStore(StoredKind):
     # -- delete ------------------------------------------------------------------------------------------------------
 
     async def delete(self, context: RequestContext, namespace: str, name: str, options: DeleteOptions) -> Answer:
-        """DELETE one object; the answer is the object as it is now or was last (store.go:Delete,
-        updateForGracefulDeletionAndFinalizers). Raises StatusError."""
+        """Delete one object; the answer is the object as it is now or was last. Raises StatusError.
+
+        (store.go:Delete, updateForGracefulDeletionAndFinalizers)
+        """
         if (unreadable := self.unreadable(namespace, name)) is not None:
             return await self._delete_unreadable(context, namespace, name, unreadable)
         if (refused := self.strategy.check_delete(name)) is not None:

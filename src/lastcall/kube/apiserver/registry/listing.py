@@ -39,7 +39,7 @@ class Page:
 
 
 async def list_page(kind: GenericStore, namespace: str, options: ListOptions, selection: Selection) -> Page:
-    """Raises StatusError: 400 for options, 410 for a moment that is forgotten, 504 for one that has not come."""
+    """List a page. Raises StatusError: 400 for options, 410 for a compacted revision, 504 for one that has not come."""
     store, clock = kind.shared.store, kind.shared.world.clock
     prefix, scope = kind.collection(namespace), kind.scope(namespace, selection)
     limit, start, revision = options.limit, "", 0
@@ -88,7 +88,7 @@ async def _read(
 
 
 async def select(kind: GenericStore, selection: Selection, entries: list[Entry]) -> AsyncIterator[Entry]:
-    """The entries that are selected. Others get their turn between slices of what may have to be decoded."""
+    """Yield the entries that are selected. Others get their turn between slices of what may have to be decoded."""
     for number, entry in enumerate(entries, 1):
         if selects(kind, selection, entry):
             yield entry
@@ -97,7 +97,7 @@ async def select(kind: GenericStore, selection: Selection, entries: list[Entry])
 
 
 def selects(kind: GenericStore, selection: Selection, entry: Entry) -> bool:
-    """Whether an entry is selected, decoding it only when its name does not decide."""
+    """Return whether an entry is selected, decoding it only when its name does not decide."""
     if selection.name and entry.key.rpartition("/")[2] != selection.name:
         return False
     return selection.only_name or selection.matches(kind.decode(entry.value))

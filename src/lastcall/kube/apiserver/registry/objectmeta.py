@@ -30,7 +30,7 @@ _OMIT_EMPTY = (
 
 
 def normalize(meta: Object) -> Object:
-    """A copy without empty and null fields, as the Go types encode them."""
+    """Return a copy without empty and null fields, as the Go types encode them."""
     return {
         key: value
         for key, value in meta.items()
@@ -39,7 +39,7 @@ def normalize(meta: Object) -> Object:
 
 
 def for_create(meta: Object, *, uid: str, namespace: str, now: str) -> Object:
-    """metadata of a new object: system fields are the server's, whatever the client wrote. `now` is RFC 3339.
+    """Return the metadata of a new object: system fields are the server's. `now` is RFC 3339.
 
     (`FillObjectMetaSystemFields`)
     """
@@ -68,7 +68,7 @@ def admitted(resource: Resource, meta: Object, filled: Object, namespace: str, n
 
 
 def wiped(obj: Object) -> Object:
-    """A new object as a POST takes it."""
+    """Return a new object as a POST accepts it."""
     meta = obj["metadata"]
     if WIPED_ON_POST[0] not in meta and WIPED_ON_POST[1] not in meta:
         return obj
@@ -84,7 +84,7 @@ def as_new(obj: Object, minor: int) -> Object:
 
 
 def check_version_of_missing(version: str | None) -> None:
-    """Any version will do for an object that an update creates, as long as it is one.
+    """Check that the version of an object that an update creates is one. Any version is accepted.
 
     Raises the (reason-less) 500 StatusError. (registry/store.go:Update)
     """
@@ -95,7 +95,7 @@ def check_version_of_missing(version: str | None) -> None:
 
 
 def check_new_version(version: str | None) -> None:
-    """The store takes no new object of a version; what is not a version does not count.
+    """Check that a new object has no version. What is not a version does not count.
 
     Raises the (reason-less) 500 StatusError. (etcd3 store.go:Create)
     """
@@ -131,7 +131,7 @@ def for_update(new: Object, old: Object) -> Object:
 
 
 def repeated_owners(uids: list[str], *, patching: bool) -> str:
-    """The warning of who sent them. (handlers/helpers.go)"""
+    """Return the warning for the client that sent them. (handlers/helpers.go)"""
     after = " after mutating admission happens" if patching else ""
     return (
         f".metadata.ownerReferences contains duplicate entries{after}; API server dedups owner references in 1.20+, "
@@ -141,7 +141,7 @@ def repeated_owners(uids: list[str], *, patching: bool) -> str:
 
 
 def owners_once(meta: Object) -> tuple[Object, list[str]] | None:
-    """(metadata with each owner once, the uids of those that came again); None where all are different.
+    """Return (metadata with each owner once, the uids of those that came again); None where all are different.
 
     (handlers/helpers.go:dedupOwnerReferences, which compares all of an owner)
     """

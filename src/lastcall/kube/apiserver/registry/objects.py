@@ -36,7 +36,7 @@ class ObjectCache:
         return decoded
 
     def remember(self, decoded: Decoded, size: int) -> Decoded:
-        """`decoded`, whose JSON has `size` bytes, is handed out from now on."""
+        """Remember `decoded`, whose JSON has `size` bytes, to hand it out from now on."""
         self._recent.append((decoded, size))
         self._bytes += size
         while len(self._recent) > self._size or self._bytes > self._size_bytes:
@@ -55,7 +55,7 @@ class Codec:
         self._head = head[:-1] + b","
 
     def encode(self, obj: Object, revision: int, like: Value | None = None) -> Value:
-        """`obj` at `revision`; it gets that resourceVersion and belongs to the cache afterwards.
+        """Encode `obj` at `revision`; it gets that resourceVersion and belongs to the cache afterwards.
 
         `like` is a value of about the same size: with it the JSON is made on request. `obj` must be
         known to be JSON then.
@@ -72,17 +72,20 @@ class Codec:
 
     @property
     def item_start(self) -> int:
-        """Stored bytes from here on, after a `{`, are the object without kind and apiVersion: an item of a list."""
+        """Return where the object without kind and apiVersion begins in stored bytes.
+
+        What follows is, after a `{`, an item of a list.
+        """
         return len(self._head)
 
     def check(self, value: bytes) -> None:
-        """Raises ValueError for stored bytes that do not begin with kind and apiVersion."""
+        """Raise ValueError for stored bytes that do not begin with kind and apiVersion."""
         if not value.startswith(self._head):
             raise ValueError(f"stored {self.resource.kind} does not begin with its kind: {value[:60]!r}")
 
 
 def with_type(obj: Object, resource: Resource) -> Object:
-    """`obj` itself with kind and apiVersion in front (a new dict only where they are not)."""
+    """Return `obj` itself with kind and apiVersion in front (a new dict only where they are not)."""
     return _with_type(obj, resource.kind, resource.api_version)
 
 
@@ -100,7 +103,7 @@ def _with_type(obj: Object, kind: str, api_version: str) -> Object:
 
 
 def list_head(resource: Resource, revision: int, continue_: str = "", remaining: int | None = None) -> bytes:
-    """The beginning of a list up to and including `"items":[`."""
+    """Return the beginning of a list up to and including `"items":[`."""
     meta: Object = {"resourceVersion": str(revision)}
     if continue_:
         meta["continue"] = continue_
@@ -111,5 +114,5 @@ def list_head(resource: Resource, revision: int, continue_: str = "", remaining:
 
 
 def watch_line(type_: str, value: bytes) -> bytes:
-    """One watch event as a line of the stream."""
+    """Return one watch event as a line of the stream."""
     return b'{"type":"' + type_.encode() + b'","object":' + value + b"}\n"

@@ -12,7 +12,7 @@ from lastcall.kube.client.api import JSON_PATCH
 
 
 def as_shown(content_type: str, patch: Any, old: Object, new: Object) -> Object:
-    """`new`, which `patch` has made of `old`, with its members in the order of Kubernetes's text."""
+    """Return `new`, which `patch` has made of `old`, with its members in the order of Kubernetes's text."""
     if content_type == JSON_PATCH:
         reached = [
             tuple(str(operation[key]).split("/")[1:])

@@ -28,7 +28,7 @@ NO_STRATEGIC = (
 
 
 def patch_type(content_type: str) -> str:
-    """Raises the 415 StatusError of a patch type that is not served."""
+    """Return the patch type. Raises the 415 StatusError of one that is not served."""
     name = content_type.partition(";")[0].strip().lower()
     if name not in PATCH_TYPES:
         raise unsupported_media_type()
@@ -66,7 +66,7 @@ def patcher(resource: Resource, name: str, content_type: str, patch: Any, *, che
 
 
 def patched(resource: Resource, name: str, content_type: str, patch: Any, old: Object) -> str:
-    """What an error of a patch shows: the patch itself as a Go map, or the patched object as JSON."""
+    """Return what an error of a patch shows: the patch itself as a Go map, or the patched object as JSON."""
     if content_type == STRATEGIC_MERGE_PATCH:
         return patches.go_map(patch)
     return _shown(content_type, patch, old, patcher(resource, name, content_type, patch)(old))
@@ -118,7 +118,7 @@ def _with_kind(resource: Resource, name: str, content_type: str, patch: Any, old
 
 
 def check_patched(resource: Resource, name: str, new: Object, old: Object) -> None:
-    """Name and namespace of a patched object that was decoded; one of the cluster loses a namespace. Raises 400."""
+    """Check name and namespace of a decoded patched object; one of the cluster loses a namespace. Raises 400."""
     meta = new["metadata"]
     if not resource.namespaced:
         meta.pop("namespace", None)

@@ -79,17 +79,17 @@ class StoredKind:
         return f"{self.prefix}{namespace}/{name}" if self.resource.namespaced else f"{self.prefix}{name}"
 
     def collection(self, namespace: str) -> str:
-        """The key prefix of a collection; namespace "" is all."""
+        """Return the key prefix of a collection; namespace "" is all."""
         return f"{self.prefix}{namespace}/" if self.resource.namespaced and namespace else self.prefix
 
     def scope(self, namespace: str, selection: Selection) -> str:
-        """The key prefix under which everything is that is selected: the key itself where one name is asked for."""
+        """Return the key prefix of everything selected: the key itself where one name is asked for."""
         if selection.name and (namespace or not self.resource.namespaced):
             return self.key(namespace, selection.name)
         return self.collection(namespace)
 
     def trigger_value(self, selection: Selection) -> str | None:
-        """The value that everything selected has in the kind's trigger field; None when nothing says so."""
+        """Return the value that everything selected has in the kind's trigger field; None when nothing says so."""
         field = self.strategy.trigger_field
         return selection.fields.exact(field) if field and selection.fields is not None else None
 
@@ -100,12 +100,12 @@ class StoredKind:
         return (after,) if change.previous is None else (after, get(self.decode(change.previous)))
 
     def known_as(self, asked: Resource | None) -> Resource:
-        """What rules and messages are about: a version in another group has its own."""
+        """Return what rules and messages are about: a version in another group has its own."""
         other = asked is not None and asked.group != self.resource.group and asked.plural == self.resource.plural
         return asked if asked is not None and other else self.resource
 
     async def entry(self, namespace: str, name: str, asked: Resource | None = None) -> Entry:
-        """Raises the 404 StatusError."""
+        """Return the stored entry. Raises the 404 StatusError."""
         entry = await self.shared.store.get(self.key(namespace, name))
         if entry is None:
             raise self.missing(asked, namespace, name)
@@ -123,7 +123,7 @@ class StoredKind:
         return next((each for each in self.shared.store.unreadable(key) if each.entry.key == key), None)
 
     async def get(self, namespace: str, name: str, asked: Resource | None = None) -> Answer:
-        """Raises the 404 StatusError."""
+        """Return the object. Raises the 404 StatusError."""
         entry = await self.entry(namespace, name, asked)
         return Answer(self.decode(entry.value), entry.value)
 
@@ -145,7 +145,7 @@ class StoredKind:
 
     @contextmanager
     def guard(self, entry: Entry) -> Iterator[None]:
-        """Go on after the block where it fails. An error that shows that the object is odd sets the object aside."""
+        """Continue after the block where it fails. An error that shows that the object is odd sets the object aside."""
         try:
             yield
         except Exception as error:

@@ -49,7 +49,7 @@ class RepeatedPods:
         self._known: dict[Key, _First] = {}
 
     def key(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> Key | None:
-        """None for what does not come repeatedly, and for what has to be looked at each time."""
+        """Return the key of a body; None for what does not repeat, and for what has to be checked each time."""
         meta = obj.get("metadata")
         if resource is not PODS or context.dry_run or not isinstance(meta, dict) or node_of(context.user) is not None:
             return None
@@ -58,8 +58,10 @@ class RepeatedPods:
         return namespace, manager_of(context), context.field_validation, orjson.dumps(obj)
 
     async def another(self, key: Key) -> tuple[Object, Value] | None:
-        """The next Pod of this body, ready to be stored, and what the first one became, which is as large; None when it
-        is the first, or things have changed."""
+        """Return the next Pod of this body, ready to be stored, and what the first one became, which is as large.
+
+        None when it is the first, or things have changed.
+        """
         first = self._known.get(key)
         if first is None or not await first.reads.unchanged():
             return None
@@ -81,7 +83,7 @@ class RepeatedPods:
         return Reads(self._reader)
 
     def remember(self, key: Key, answer: Answer, reads: Reads) -> None:
-        """`answer` says what was stored for this body, after admission had done `reads`."""
+        """Remember what was stored for this body, `answer`, after admission had done `reads`."""
         pod = answer.object
         if not reads.settled or "conditions" in pod["status"] or TOKEN_VOLUME.encode() in key[3]:
             return  # a condition has a time, and the user's own volume of such a name is not a token's to be renamed

@@ -30,7 +30,7 @@ ALL = Selection()
 
 
 def parse_selection(resource: Resource, label_selector: str, field_selector: str) -> Selection:
-    """Raises the 400 StatusError of a selector that cannot be read or names an unknown field."""
+    """Parse selectors. Raises the 400 StatusError of one that cannot be read or names an unknown field."""
     if not label_selector and not field_selector:
         return ALL
     labels = parse_label_selector(label_selector) if label_selector else None

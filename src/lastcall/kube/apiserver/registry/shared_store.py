@@ -9,7 +9,7 @@ from lastcall.kube.store.value import Value
 
 
 def status_of(error: StoreError) -> StatusError:
-    """507 for a full store, else 500, as kube-apiserver answers what etcd could not do."""
+    """Return 507 for a full store, else 500, as kube-apiserver answers when etcd has failed."""
     return insufficient_storage(str(error)) if isinstance(error, StoreFull) else internal(str(error))
 
 

@@ -99,7 +99,7 @@ def _with_spec(resource: Resource, obj: Object) -> Object:
 
 
 def names_of_key(resource: Resource, rest: str) -> tuple[str, str]:
-    """(namespace, name) of a key without the prefix of its kind."""
+    """Return (namespace, name) of a key without the prefix of its kind."""
     namespace, _, name = rest.rpartition("/") if resource.namespaced else ("", "", rest)
     return namespace, name
 

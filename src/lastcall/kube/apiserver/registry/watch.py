@@ -130,7 +130,7 @@ class EventStream:
         return event
 
     def take(self) -> WatchItem | None:
-        """The next event when it has come already. Decodes at most `SLICE` objects for it."""
+        """Return the next event if it has come already, else None. Decodes at most `SLICE` objects for it."""
         if self._ended or self._changes is None:
             return None
         self._in_vain = False

@@ -29,7 +29,7 @@ Evaluated = tuple[Sequence[FieldError], Sequence[str]]
 
 
 def nothing() -> None:
-    """The undo of what needs none."""
+    """Do nothing: the undo of what needs none."""
 
 
 class Strategy:
@@ -61,7 +61,7 @@ class Strategy:
 
     @staticmethod
     def trigger_of(obj: Object) -> str:
-        """The object's value of `trigger_field`."""
+        """Return the object's value of `trigger_field`."""
         return ""
 
     guards_admin_access = False
@@ -76,7 +76,7 @@ class Strategy:
         return self.tracks_generation and minor >= self.generation_since
 
     def check_write(self, subresource: str, gates: FeatureGates) -> None:
-        """Raises the StatusError of a subresource that nobody can PUT or PATCH."""
+        """Raise the StatusError of a subresource that cannot be PUT or PATCHed."""
         if subresource not in ("", "status", "scale"):
             raise method_not_allowed()
 
@@ -103,15 +103,15 @@ class Strategy:
                 new.pop(key, None)
 
     def validate(self, obj: Object, old: Object | None = None, subresource: str = "") -> list[FieldError]:
-        """What is wrong with an object by rules of other kinds than those of Kubernetes itself."""
+        """Return what is wrong with an object by rules of other kinds than those of Kubernetes itself."""
         return []
 
     async def evaluate(self, new: Object, old: Object | None, found: list[FieldError], clock: Clock) -> Evaluated:
-        """What expressions find wrong with an object of a kind that has some, where `found` is wrong without them."""
+        """Evaluate the expressions of a kind that has some, where `found` is wrong without them."""
         return (), ()
 
     def name_new(self, new_name: Callable[[], str]) -> str:
-        """The name of a new object without any; "" where it has to have one."""
+        """Return the name of a new object without any; "" where it has to have one."""
         return ""
 
     def refused(self, new: Object, old: Object | None, dry_run: bool) -> list[FieldError]:
@@ -119,7 +119,7 @@ class Strategy:
         return []
 
     def spec_changed(self, new: Object, old: Object) -> bool:
-        """Whether the generation counts this update."""
+        """Return whether the generation counts this update."""
         return new.get("spec") != old.get("spec")
 
     def begin_create(self, obj: Object, context: RequestContext) -> Undo:
@@ -130,21 +130,21 @@ class Strategy:
         return nothing
 
     def begin_update(self, new: Object, old: Object, context: RequestContext) -> Undo:
-        """As `begin_create`, for an update."""
+        """Begin an update as `begin_create` does a creation."""
         return nothing
 
     def after_update(self, new: Object, old: Object) -> None:
-        """The update is stored: give back what the object no longer needs."""
+        """Give back what the object no longer needs: the update is stored."""
 
     def after_delete(self, obj: Object) -> None:
-        """The object is gone: give back what it held."""
+        """Give back what the object held: it is gone."""
 
     def check_delete(self, name: str) -> StatusError | None:
-        """Why an object of this name may not be deleted."""
+        """Return why an object of this name may not be deleted."""
         return None
 
     def delete_warning(self, options: DeleteOptions) -> str:
-        """What the client of a DELETE is warned of; "" for nothing."""
+        """Return what the client of a DELETE is warned of; "" for nothing."""
         return ""
 
     def decide_delete(self, obj: Object, options: DeleteOptions, now: datetime) -> Decision:

@@ -198,7 +198,7 @@ class WebhookConfigurationStrategy(AdmissionStrategy):
 
 
 def cluster_strategies(clock: Clock) -> tuple[Strategy, ...]:
-    """One strategy for each kind that this module knows."""
+    """Make one strategy for each kind that this module knows."""
     return (
         CertificateStrategy(kinds.CERTIFICATESIGNINGREQUESTS, clock),
         CSIDriverStrategy(kinds.CSIDRIVERS),

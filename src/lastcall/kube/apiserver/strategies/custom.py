@@ -35,7 +35,7 @@ _NOT_CHECKED = "some validation rules were not checked because the object was in
 
 
 def set_condition(definition: Object, type_: str, status: str, reason: str, message: str, moment: str) -> None:
-    """In place; the time of a condition is that of its last change."""
+    """Set a condition, in place; its time is that of its last change."""
     conditions = [*(definition["status"].get("conditions") or ())]
     old = next((each for each in conditions if each.get("type") == type_), None)
     since = moment if old is None or old.get("status") != status else old.get("lastTransitionTime")
@@ -84,7 +84,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         return rule_errors(obj, old)
 
     def decide_delete(self, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
-        """The first DELETE marks: objects go before their definition does (etcd.go:Delete)."""
+        """Mark at the first DELETE: objects go before their definition does (etcd.go:Delete)."""
         if obj["metadata"].get("deletionTimestamp") is not None:
             return super().decide_delete(obj, options, now)
         check_preconditions(self.delete_rules, obj, options)
@@ -113,7 +113,7 @@ class CustomResourceStrategy(Strategy):
             obj.pop("status", None)
 
     def spec_changed(self, new: Object, old: Object) -> bool:
-        """All but metadata counts, and all but status where that has a way of its own."""
+        """Count all but metadata, and all but status where that is a subresource."""
         ignored = ("metadata", "status") if "status" in self.resource.subresources else ("metadata",)
         one, other = ({key: value for key, value in obj.items() if key not in ignored} for obj in (new, old))
         return {**one, "apiVersion": ""} != {**other, "apiVersion": ""}

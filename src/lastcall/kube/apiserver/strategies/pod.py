@@ -36,7 +36,7 @@ class PodsOfNodes:
         self._uids: dict[str, dict[str, dict[str, tuple[str, ...]]]] = {}
 
     def newest(self, node: str, namespace: str) -> Iterator[str]:
-        """The names of its Pods, the last first: it is they that a kubelet asks about. Not to be written meanwhile."""
+        """Return the names of its Pods, the last first: a kubelet asks about those. Do not write meanwhile."""
         return reversed(self._uids.get(node, {}).get(namespace, {}))
 
     def add(self, pod: Object) -> None:
@@ -79,7 +79,7 @@ class PodStrategy(Strategy):
             raise resource_not_found()
 
     def prepare_for_create(self, obj: Object) -> None:
-        """A new Pod is Pending whatever its manifest says; gates are a condition (applySchedulingGatedCondition)."""
+        """Make a new Pod Pending whatever its manifest says; gates are a condition (applySchedulingGatedCondition)."""
         obj["status"] = {"phase": "Pending", "qosClass": pods.qos_class(obj)}
         if obj["spec"].get("schedulingGates"):
             obj["status"]["conditions"] = [

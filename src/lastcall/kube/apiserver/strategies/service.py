@@ -26,7 +26,7 @@ def needs_node_ports(spec: Object) -> bool:
 
 
 def needs_health_check_node_port(spec: Object) -> bool:
-    """pkg/api/service/util.go:NeedsHealthCheck."""
+    """Return whether a Service needs one. (pkg/api/service/util.go:NeedsHealthCheck)"""
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
@@ -214,7 +214,7 @@ def _drop_internal_policy(spec: Object) -> None:
 
 
 def family_errors(spec: Object) -> list[FieldError]:
-    """What a cluster of one family, IPv4, cannot give to a Service. A headless one without a selector may say anything.
+    """Check what a cluster of one family, IPv4, can give. A headless Service without a selector may say anything.
 
     (alloc.go:initIPFamilyFields)
     """

@@ -59,7 +59,7 @@ class DeploymentStrategy(WorkloadStrategy):
             self.keep(new["metadata"], old["metadata"], "labels")
 
     def spec_changed(self, new: Object, old: Object) -> bool:
-        """Annotations count too: the controller copies them to its ReplicaSets."""
+        """Count annotations too: the controller copies them to its ReplicaSets."""
         return super().spec_changed(new, old) or (
             (new["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {})
         )
@@ -224,7 +224,7 @@ class PriorityClassStrategy(Strategy):
     tracks_generation = True
 
     def spec_changed(self, new: Object, old: Object) -> bool:
-        """It is 1 forever."""
+        """Return False: the generation is 1 forever."""
         return False
 
 
@@ -304,7 +304,7 @@ _KNOWN_SOURCES = frozenset({("", "PersistentVolumeClaim"), ("snapshot.storage.k8
 
 
 def workload_strategies() -> tuple[Strategy, ...]:
-    """One strategy for each kind that this module knows."""
+    """Make one strategy for each kind that this module knows."""
     return (
         DeploymentStrategy(kinds.DEPLOYMENTS),
         ReplicaSetStrategy(kinds.REPLICASETS),

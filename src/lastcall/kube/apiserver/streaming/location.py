@@ -24,7 +24,7 @@ _FLAGS = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 async def stream_location(
     kinds: Mapping[Resource, GenericStore], subresource: str, namespace: str, name: str, query: "MultiMapping[str]"
 ) -> tuple[Object, str]:
-    """(the Pod's node, path and query for its kubelet). Raises StatusError."""
+    """Return (the Pod's node, path and query for its kubelet). Raises StatusError."""
     pod = (await kinds[PODS].get(namespace, name)).object
     path, parameters = _stream_path(subresource, pod, query)
     node_name = pod.get("spec", {}).get("nodeName", "")
@@ -55,7 +55,7 @@ def _path(verb: str, names: list[str]) -> str:
 def connect_options(
     resource: Resource, info: RequestInfo, query: "MultiMapping[str]"
 ) -> tuple[tuple[str, str, str], Object]:
-    """((group, version, kind), object) that admission webhooks see of a connection (`PodExecOptions`, …)."""
+    """Return ((group, version, kind), object) that admission webhooks see of a connection (`PodExecOptions`, …)."""
     if info.subresource == "proxy":
         path = "/".join(info.parts[-1:]) if info.parts else ""
         return ("", "v1", f"{resource.kind}ProxyOptions"), {"path": path} if path else {}

@@ -35,16 +35,16 @@ class KubeletStreams(Protocol):
 
     @property
     def tls(self) -> "ssl.SSLContext":
-        """Trusts the kubelets' authority and holds the API server's client certificate."""
+        """Return a context that trusts the kubelets' authority and holds the API server's client certificate."""
         ...
 
     async def connect(self, node: Object) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Raises StatusError."""
+        """Connect to the kubelet of a node. Raises StatusError."""
         ...
 
 
 def check_upgrade(request: web.BaseRequest) -> None:
-    """Raises the 400 of a request that is a plain one (httpstream.go:IsUpgradeRequest)."""
+    """Raise the 400 of a request that is a plain one (httpstream.go:IsUpgradeRequest)."""
     if not any("upgrade" in value.lower() for value in request.headers.getall("Connection", [])):
         raise bad_request("Upgrade request required")
 
@@ -106,7 +106,7 @@ async def _refused(status: int, head: bytes, reader: asyncio.StreamReader) -> we
 
 
 async def relay(client: SocketStream, kubelet: SocketStream) -> None:
-    """Until either side ends. What the kubelet has said still reaches the client."""
+    """Relay until either side ends. What the kubelet has sent still reaches the client."""
     try:
         async with Tasks() as tasks:
             tasks.spawn(_to_kubelet(client, kubelet), name="client to kubelet")

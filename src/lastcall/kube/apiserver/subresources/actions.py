@@ -40,7 +40,7 @@ Kinds = Mapping[Resource, GenericStore]
 
 
 def check_target(binding: Object) -> None:
-    """Raises the 500 StatusError of a Binding without a node. (`ValidatePodBinding`, asked before there is a name)"""
+    """Raise the 500 StatusError of a Binding without a node. (`ValidatePodBinding`, asked before there is a name)"""
     target = binding.get("target") or {}
     errors = [] if target.get("name") else [required("target.name")]
     if target.get("kind") not in (None, "", "Node"):
@@ -69,7 +69,7 @@ async def bind(kinds: Kinds, context: RequestContext, binding: Object, namespace
 
 
 def check_binding(pod: Object, binding_meta: Object, namespace: str) -> None:
-    """Raises the 409 StatusError of a Pod that cannot be assigned (setPodHostAndAnnotations)."""
+    """Raise the 409 StatusError of a Pod that cannot be assigned (setPodHostAndAnnotations)."""
     meta, spec = pod["metadata"], pod.get("spec", {})
     name = meta["name"]
     if (uid := binding_meta.get("uid")) and uid != uid_of(pod):
@@ -98,7 +98,7 @@ def binding_conflict(name: str, why: str) -> StatusError:
 
 
 def assigned(pod: Object, node: str, binding_meta: Object, moment: str) -> Object:
-    """The Pod as it looks after the binding: node, the binding's annotations and labels, condition PodScheduled."""
+    """Return the Pod after the binding: node, the binding's annotations and labels, condition PodScheduled."""
     new = with_own_metadata(pod)
     new["spec"] = {**new["spec"], "nodeName": node}
     new["status"] = dict(new.get("status") or ())
@@ -124,7 +124,7 @@ def assigned(pod: Object, node: str, binding_meta: Object, moment: str) -> Objec
 async def open_log(
     kinds: Kinds, logs: KubeletLogs | None, namespace: str, name: str, query: Mapping[str, str]
 ) -> AsyncIterator[bytes] | None:
-    """A container's log; None for a Pod that no node has yet. Raises StatusError."""
+    """Open a container's log; None for a Pod that no node has yet. Raises StatusError."""
     options = parse_log_options(name, query)
     pod = (await kinds[PODS].get(namespace, name)).object
     container = log_container(pod, query.get("container", ""))
@@ -140,7 +140,7 @@ async def open_log(
 
 
 def log_container(pod: Object, asked: str) -> str:
-    """The container whose log is meant. Raises the 400 StatusError that names the choices (LogLocation)."""
+    """Return the container whose log is meant. Raises the 400 StatusError that names the choices (LogLocation)."""
     spec, name = pod.get("spec", {}), pod["metadata"]["name"]
     containers = [container["name"] for container in spec.get("containers") or []]
     init = [container["name"] for container in spec.get("initContainers") or []]
@@ -160,7 +160,7 @@ def log_container(pod: Object, asked: str) -> str:
 
 
 def parse_log_options(name: str, query: Mapping[str, str]) -> PodLogOptions:
-    """Raises 400 for invalid numbers, 422 for values that make no sense (ValidatePodLogOptions)."""
+    """Parse the options. Raises 400 for invalid numbers, 422 for values that make no sense (ValidatePodLogOptions)."""
     numbers: dict[str, int | None] = {}
     for key in ("tailLines", "sinceSeconds", "limitBytes"):
         text = query.get(key, "")
@@ -206,7 +206,7 @@ def parse_log_options(name: str, query: Mapping[str, str]) -> PodLogOptions:
 async def request_token(
     kinds: Kinds, issuer: TokenIssuer, request: Object, namespace: str, name: str, *, dry_run: bool = False
 ) -> Object:
-    """TokenRequest → TokenRequest with its status filled in. Raises StatusError."""
+    """Fill in the status of a TokenRequest and return it. Raises StatusError."""
     account = (await kinds[SERVICEACCOUNTS].get(namespace, name)).object
     spec = dict(request.get("spec") or {})
     seconds = spec.get("expirationSeconds")

@@ -24,7 +24,7 @@ LEASE_OF: Mapping[str, str] = {SCHEDULER: "kube-scheduler", CONTROLLER_MANAGER: 
 
 
 def component_status(name: str, problem: str) -> Object:
-    """`problem` is "" for a component that is well."""
+    """Make a ComponentStatus; `problem` is "" for a component that is healthy."""
     condition = {"type": "Healthy", "status": "False" if problem else "True", "message": problem or "ok"}
     return {
         "kind": COMPONENTSTATUSES.kind,
@@ -49,7 +49,7 @@ def not_found(name: str) -> StatusError:
 
 
 def status_list(items: Iterable[Object]) -> Object:
-    """As Kubernetes lists: items without kind and apiVersion."""
+    """List as Kubernetes does: items without kind and apiVersion."""
     bare = [{key: value for key, value in each.items() if key not in ("kind", "apiVersion")} for each in items]
     return {"kind": f"{COMPONENTSTATUSES.kind}List", "apiVersion": "v1", "metadata": {}, "items": bare}
 
@@ -67,13 +67,13 @@ class ComponentStatuses:
         self._world, self._store, self._running, self._find = world, store, running, find
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Object:
-        """Raises the 404 StatusError."""
+        """Return the status of one component. Raises the 404 StatusError."""
         if name not in (STORE, *LEASE_OF):
             raise not_found(name)
         return component_status(name, await self._problem(name))
 
     async def all_of(self, resource: Resource, namespace: str, matches: Callable[[Object], bool]) -> Object:
-        """Those that match."""
+        """Return those that match."""
         items = [component_status(name, await self._problem(name)) for name in (CONTROLLER_MANAGER, SCHEDULER, STORE)]
         return status_list(each for each in items if matches(each))
 

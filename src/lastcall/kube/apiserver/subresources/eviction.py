@@ -65,7 +65,7 @@ _API_SERVER = UserInfo("system:apiserver", ("system:masters",))
 
 
 def eviction_options(context: RequestContext, body: Object, namespace: str, name: str) -> DeleteOptions:
-    """What the body and the query ask for. Raises StatusError."""
+    """Return what the body and the query ask for. Raises StatusError."""
     meta = body.get("metadata") or {}
     if (meta.get("namespace") or namespace) != namespace:
         raise bad_request(OTHER_NAMESPACE)
@@ -83,7 +83,7 @@ def eviction_options(context: RequestContext, body: Object, namespace: str, name
 
 
 def may_ignore_budgets(pod: Object) -> bool:
-    """Its end disrupts nothing: it has ended, has not begun, or is ending anyway. (`canIgnorePDB`)"""
+    """Return whether its end disrupts nothing: it has ended, has not begun, or is ending anyway. (`canIgnorePDB`)"""
     return is_pod_terminal(pod) or _is_pending(pod) or is_terminating(pod)
 
 
@@ -103,8 +103,10 @@ class BudgetDecision:
 
 
 def decide_budget(pod: Object, budgets: Sequence[Object]) -> BudgetDecision:
-    """Which of the namespace's `budgets` has a say, and whether it is to be asked. Raises the 500 StatusError of a Pod
-    with several."""
+    """Decide which of the namespace's `budgets` counts, and whether it is to be asked.
+
+    Raises the 500 StatusError of a Pod with several.
+    """
     matching = [each for each in budgets if budget_selector(each).matches(labels_of(pod))]
     if len(matching) > 1:
         raise plain_failure(MORE_THAN_ONE)
@@ -124,10 +126,10 @@ def decide_budget(pod: Object, budgets: Sequence[Object]) -> BudgetDecision:
 
 
 def checked_and_decremented(budget: Object, pod_name: str, moment: str, *, typed: bool = False) -> Object:
-    """The budget with one allowance less, used for `pod_name` at `moment` (RFC 3339). Raises the StatusError of one
-    that has none. (`checkAndDecrement`)
+    """Return the budget with one allowance less, used for `pod_name` at `moment` (RFC 3339). (`checkAndDecrement`)
 
-    `typed`: a budget whose status cannot be has a cause of its own, as since 1.37 (kubernetes#138003).
+    Raises the StatusError of a budget without any. `typed`: a budget whose status cannot be has a cause of its own, as
+    since 1.37 (kubernetes#138003).
     """
     name, status = name_of(budget), budget.get("status") or {}
     if (status.get("observedGeneration") or 0) < (budget["metadata"].get("generation") or 0):
@@ -155,7 +157,7 @@ def _broken(name: str, why: str, cause: str) -> StatusError:
 
 
 def why_not(name: str, status: Object) -> str:
-    """Why a budget without an allowance has none."""
+    """Return why a budget without an allowance has none."""
     healthy, desired = status.get("currentHealthy") or 0, status.get("desiredHealthy") or 0
     if healthy <= desired:
         return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
@@ -175,7 +177,7 @@ def _refused(why: str, retry_after: int = 0) -> StatusError:
 
 
 def still_processed(name: str) -> StatusError:
-    """The controller has not seen the budget's newest spec, or the Pod changed under the decision."""
+    """Return the error for a spec of the budget that the controller has not seen, or a Pod that changed meanwhile."""
     return _refused(f"The disruption budget {name} is still being processed by the server.", RETRY_AFTER_SECONDS)
 
 
@@ -185,7 +187,7 @@ def still_processed(name: str) -> StatusError:
 async def evict(
     kinds: Mapping[Resource, GenericStore], context: RequestContext, body: Object, namespace: str, name: str
 ) -> Object:
-    """POST pods/<name>/eviction. Answers a Status; raises StatusError (429 when the budget forbids it)."""
+    """Answer POST pods/<name>/eviction with a Status; raises StatusError (429 when the budget forbids it)."""
     if (body.get("apiVersion"), body.get("kind")) == ("policy/v1beta1", "Eviction"):
         body["apiVersion"] = EVICTIONS.api_version
     eviction = prepare(context, EVICTIONS, body)

@@ -32,7 +32,7 @@ class PodLogOptions:
     limit_bytes: int | None = None
 
     def query(self) -> dict[str, str]:
-        """As the kubelet's query parameters (LogLocation)."""
+        """Return the kubelet's query parameters (LogLocation)."""
         query = {name: "true" for name in ("follow", "previous", "timestamps") if getattr(self, name)}
         for name, value in (
             ("tailLines", self.tail_lines),
@@ -52,7 +52,7 @@ class KubeletLogs(Protocol):
     def container_logs(
         self, node: Object, namespace: str, pod: str, container: str, options: PodLogOptions
     ) -> AsyncIterator[bytes]:
-        """The log as it comes; with `follow` it ends when the container does.
+        """Return the log as it comes; with `follow` it ends when the container does.
 
         Raises StatusError when the kubelet refuses (400: waiting to start, no previous container) or cannot be reached.
         """
@@ -95,7 +95,7 @@ class KubeletClient:
             return
 
     async def ask(self, node: Object, path: str) -> bytes:
-        """A GET of something short. Raises StatusError."""
+        """Send a GET for something short. Raises StatusError."""
         host, port = kubelet_address(node)
         session = self._open()
         try:
@@ -108,7 +108,7 @@ class KubeletClient:
             raise plain_failure(f"cannot reach the kubelet of {name_of(node)}: {error}") from None
 
     async def connect(self, node: Object) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection of its own, for a stream. Raises the StatusError of a kubelet that cannot be reached."""
+        """Open a connection of its own, for a stream. Raises the StatusError of a kubelet that is not reachable."""
         host, port = kubelet_address(node)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
@@ -125,7 +125,7 @@ class KubeletClient:
 
 
 def kubelet_address(node: Object) -> tuple[str, int]:
-    """(InternalIP, port) of a node's kubelet. Raises the 500 StatusError of a node that has not said them yet."""
+    """Return (InternalIP, port) of a node's kubelet. Raises the 500 StatusError of a node without them."""
     status = node.get("status", {})
     port = status.get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port", 10250)
     for address in status.get("addresses") or []:

@@ -60,7 +60,7 @@ def _point(usage: Any) -> Point | None:
 
 
 def rate(before: Point | None, after: Point | None) -> int | None:
-    """Billionths of a processor between two points; None where they are too close, or something began anew between."""
+    """Return billionths of a processor between two points; None if they are too close, or the count began anew."""
     if before is None or after is None or after.cpu < before.cpu:
         return None
     passed = after.at - before.at
@@ -70,7 +70,7 @@ def rate(before: Point | None, after: Point | None) -> int | None:
 
 
 def node_metrics(resource: Resource, node: Object, before: Sample, after: Sample) -> Object | None:
-    """None while nothing is known."""
+    """Return the NodeMetrics, None while nothing is known."""
     name = name_of(node)
     first, second = before.nodes.get(name), after.nodes.get(name)
     cores = rate(first, second)
@@ -87,7 +87,7 @@ def node_metrics(resource: Resource, node: Object, before: Sample, after: Sample
 
 
 def pod_metrics(resource: Resource, pod: Object, before: Sample, after: Sample) -> Object | None:
-    """None while one of the containers that run is not known (metrics-server leaves such a Pod out as well)."""
+    """Return the PodMetrics, None while a running container is not known (metrics-server omits such a Pod as well)."""
     key = (namespace_of(pod), name_of(pod), pod["metadata"].get("uid", ""))
     first, second = before.pods.get(key, {}), after.pods.get(key, {})
     containers, windows = [], []
@@ -121,7 +121,7 @@ def _usage(cores: int, bytes_: int) -> Mapping[str, str]:
 
 
 def duration(window: timedelta) -> str:
-    """As Go prints it."""
+    """Format as Go prints it."""
     seconds = round(window.total_seconds(), 3)
     minutes, rest = divmod(seconds, 60)
     shown = f"{round(rest, 3):g}s"

@@ -51,7 +51,7 @@ class MetricsServer:
         self._taking = asyncio.Lock()
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Object:
-        """Raises StatusError."""
+        """Return the metrics of one object. Raises StatusError."""
         of = PODS if resource.namespaced else NODES
         found = await self._find(of, namespace, name)
         made = [] if found is None else await self._made(resource, [found])
@@ -60,7 +60,7 @@ class MetricsServer:
         return made[0]
 
     async def all_of(self, resource: Resource, namespace: str, matches: Callable[[Object], bool]) -> Object:
-        """Of all Pods of a namespace ("" for all), or all nodes, that match."""
+        """Return the metrics of all Pods of a namespace ("" for all), or all nodes, that match."""
         of = PODS if resource.namespaced else NODES
         objects = [each for each in await self._list(of, namespace) if matches(each)]
         objects.sort(key=lambda each: (each["metadata"].get("namespace", ""), name_of(each)))

@@ -60,7 +60,7 @@ class Posts:
         }
 
     def of(self, resource: Resource, subresource: str) -> Post | None:
-        """None for what stores an object of the kind."""
+        """Return the action of a POST, None for what stores an object of the kind."""
         return self._posts.get((resource, subresource))
 
     async def _bind(

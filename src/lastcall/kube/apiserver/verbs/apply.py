@@ -43,7 +43,7 @@ class Apply:
         *,
         force: bool,
     ) -> Answer:
-        """Server-side apply: the object with what `config` says, created when it is not there."""
+        """Apply `config` on the server, and create the object when it is not there."""
         kind, tracking = self._kinds.kind(resource), self._writing.tracking(context, resource, subresource)
         if subresource == "scale":
             return await self._scales.apply(context, resource, config, namespace, name, force=force)

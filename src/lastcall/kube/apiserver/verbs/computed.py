@@ -34,7 +34,7 @@ class Computed:
 
     @property
     def metrics(self) -> "MetricsServer":
-        """Raises the 404 StatusError where nobody has metrics."""
+        """Return the source of metrics. Raises the 404 StatusError where there is none."""
         if self._metrics is None:
             if self._open_metrics is None:
                 raise resource_not_found()
@@ -42,12 +42,12 @@ class Computed:
         return self._metrics
 
     def computed(self, resource: Resource) -> "MetricsServer | ComponentStatuses":
-        """What answers for a kind that is stored nowhere. Raises the 404 StatusError."""
+        """Return what answers for a kind that is stored nowhere. Raises the 404 StatusError."""
         opened = self._others.get(resource)
         return self.metrics if opened is None else opened()
 
     async def list_metrics(self, resource: Resource, namespace: str, options: ListOptions) -> list[Object]:
-        """NodeMetrics or PodMetrics, of whatever server has them. Raises StatusError."""
+        """List NodeMetrics or PodMetrics, of whatever server has them. Raises StatusError."""
         path = f"{resource.path(namespace)}?{urlencode({'labelSelector': options.label_selector})}"
         answer = await self._ask_remote(path)
         if answer is None:

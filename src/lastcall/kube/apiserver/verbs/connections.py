@@ -29,7 +29,7 @@ class Connections:
     async def stream(
         self, subresource: str, namespace: str, name: str, query: "MultiMapping[str]"
     ) -> "tuple[KubeletStreams, Object, str]":
-        """For pods/exec, attach and portforward: how to reach a kubelet, the node, path and query there."""
+        """Return how to reach a kubelet, the node, path and query there, for pods/exec, attach and portforward."""
         node, location = await stream_location(self._kinds.stores, subresource, namespace, name, query)
         if self._streams is None:
             raise service_unavailable("this API server has no connection to kubelets")
@@ -37,5 +37,5 @@ class Connections:
 
     @property
     def kubelet_tls(self) -> ssl.SSLContext | None:
-        """With what a kubelet knows this server, and this server a kubelet."""
+        """Return the context by which a kubelet knows this server, and this server a kubelet."""
         return None if self._streams is None else self._streams.tls

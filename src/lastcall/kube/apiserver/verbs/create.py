@@ -43,7 +43,7 @@ class Create:
         subresource: str = "",
         shared: bool = False,
     ) -> Answer:
-        """POST. `obj` belongs to the server afterwards, but with `shared` it stays as it is."""
+        """Answer a POST. `obj` belongs to the server afterwards, but with `shared` it stays as it is."""
         context.requested = resource
         post = self._posts.of(resource, subresource)
         if post is not None:
@@ -59,8 +59,11 @@ class Create:
     async def create_again(
         self, context: RequestContext, resource: Resource, obj: Object, namespace: str
     ) -> tuple[Answer | None, RepeatedKey | None]:
-        """As `create` for a body that came before, which is only read: (the answer, None where `create` is to be asked
-        with the same context; under what to `remember` what that answers)."""
+        """Create as `create` does from a body that came before, which is only read.
+
+        The result is (the answer, None where `create` is to be asked with the same context; under what to `remember`
+        that answer).
+        """
         key = self.repeated.key(context, resource, obj, namespace)
         if key is None:
             return None, None
@@ -78,7 +81,7 @@ class Create:
             return None, key  # another name is needed
 
     def remember(self, context: RequestContext, key: RepeatedKey, answer: Answer) -> None:
-        """What a create answered, for `create_again`."""
+        """Remember what a create answered, for `create_again`."""
         if context.reads is not None:
             self.repeated.remember(key, answer, context.reads)
 
@@ -98,7 +101,7 @@ class Create:
     async def connect(
         self, context: RequestContext, resource: Resource, info: RequestInfo, query: "MultiMapping[str]"
     ) -> None:
-        """What comes before a connection by exec, attach, portforward or proxy. Raises StatusError."""
+        """Do what comes before a connection by exec, attach, portforward or proxy. Raises StatusError."""
         kind, options = connect_options(resource, info, query)
         subresource = info.subresource
         a = self._admission.attributes("CONNECT", context, resource, info.namespace, options, subresource=subresource)

@@ -25,7 +25,7 @@ class Delete:
     async def delete(
         self, context: RequestContext, resource: Resource, namespace: str, name: str, options: DeleteOptions
     ) -> Answer:
-        """DELETE; the answer's object is the object or, for most kinds, a Status once it is removed."""
+        """Answer a DELETE with the object or, for most kinds, a Status once it is removed."""
         kind = self._kinds.kind(resource)
         context.requested, context.dry_run = resource, context.dry_run or options.dry_run
         if warning := kind.strategy.delete_warning(options):
@@ -45,7 +45,7 @@ class Delete:
         list_options: ListOptions,
         options: DeleteOptions,
     ) -> Page:
-        """DELETE on a collection: the page as it was listed; each item goes the way of a single DELETE."""
+        """Delete a collection and return the page as it was listed; each item is deleted as by a single DELETE."""
         kind = self._kinds.kind(resource)
         if not kind.strategy.allow_delete_collection:
             raise method_not_allowed()

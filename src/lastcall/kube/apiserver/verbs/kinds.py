@@ -30,7 +30,7 @@ class ServedKinds:
         self.catalog = catalog
 
     def served(self, resource: Resource) -> Resource:
-        """A kind as it is served: readers need not know what a definition says. Raises the 404 StatusError."""
+        """Return a kind as it is served: readers need not know what a definition says. Raises the 404 StatusError."""
         if self.catalog is None or resource in self.stores or isinstance(resource, CustomResource):
             return resource
         found = self.catalog.resource(resource.group, resource.version, resource.plural)
@@ -39,7 +39,7 @@ class ServedKinds:
         return found
 
     def kind(self, resource: Resource) -> GenericStore:
-        """The store behind a resource. Raises the 405 StatusError of a kind that is not stored (Binding)."""
+        """Return the store behind a resource. Raises the 405 StatusError of a kind that is not stored (Binding)."""
         store = self.stores.get(resource) or self.stores.get(stored_resource(resource))
         if store is None and isinstance(resource, CustomResource) and self.catalog is not None:
             # Its definition has changed since the request came.
@@ -50,13 +50,13 @@ class ServedKinds:
         return store
 
     def has_objects(self, resource: Resource) -> bool:
-        """False for what can only be created, as reviews are: a path with a name leads nowhere."""
+        """Return False for what can only be created, as reviews are: a path with a name leads nowhere."""
         return (
             resource in self.stores or isinstance(resource, CustomResource) or stored_resource(resource) in self.stores
         )
 
     def decode(self, resource: Resource, value: Value) -> Object:
-        """The object of a stored (or watched) value as `resource` shows it. Shared: do not change."""
+        """Return the object of a stored (or watched) value as `resource` shows it. Shared: do not change."""
         if isinstance(resource, CustomResource):
             obj = self.shared.cache.decode(value)  # a watch outlives its definition by the last events
         else:
@@ -65,13 +65,13 @@ class ServedKinds:
         return obj if conversion is None else conversion.show(obj)
 
     def decoder(self, resource: Resource) -> Callable[[Value], Object]:
-        """`decode` of one kind."""
+        """Return `decode` of one kind."""
         if isinstance(resource, CustomResource) or conversion_of(resource) is not None:
             return lambda value: self.decode(resource, value)
         return self.kind(resource).decode
 
     def present(self, resource: Resource, value: Value) -> bytes:
-        """The JSON of a stored value as `resource` shows it: unchanged, but for a kind's other versions."""
+        """Return the JSON of a stored value as `resource` shows it: unchanged, but for a kind's other versions."""
         if conversion_of(resource) is None:
             return value.encoded()
         obj = self.decode(resource, value)
@@ -94,12 +94,12 @@ class ServedKinds:
 
     @staticmethod
     def in_version(resource: Resource, obj: Object) -> Object:
-        """An object of a kind that a webhook converts in a version; any other as it is."""
+        """Return an object of a kind that a webhook converts in a version; any other as it is."""
         conversions = conversions_of(resource)
         return obj if conversions is None else conversions.converted(obj, resource.api_version)
 
     async def stored(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        """An object as it is stored; None when there is none, and for a kind that is stored as another."""
+        """Return an object as it is stored; None when there is none, and for a kind that is stored as another."""
         kind = self.stores.get(resource)
         entry = None if kind is None else await self.shared.store.get(kind.key(namespace, name))
         return None if entry is None else self.shared.cache.decode(entry.value)

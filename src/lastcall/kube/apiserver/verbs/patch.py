@@ -41,7 +41,7 @@ class Patch:
         subresource: str = "",
         force: bool = False,
     ) -> Answer:
-        """PATCH with a decoded patch of `content_type`."""
+        """Answer a PATCH with a decoded patch of `content_type`."""
         self._writing.check_update(resource, subresource)
         context.requested, context.patching = resource, True
         if subresource == "finalize":

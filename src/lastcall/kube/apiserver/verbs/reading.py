@@ -29,11 +29,11 @@ class Reading:
         return await self._kinds.answer(resource, await self._kinds.kind(resource).get(namespace, name, resource))
 
     async def get_scale(self, resource: Resource, namespace: str, name: str) -> Answer:
-        """The subresource `scale` of an object that has replicas."""
+        """Return the subresource `scale` of an object that has replicas."""
         return self._kinds.as_scale(resource, await self.get(resource, namespace, name))
 
     async def get_bytes(self, resource: Resource, namespace: str, name: str) -> bytes:
-        """The JSON of one object, as stored: nothing is decoded."""
+        """Return the JSON of one object, as stored: nothing is decoded."""
         if isinstance(resource, CustomResource) and conversions_of(resource) is not None:
             return (await self.get(resource, namespace, name)).value.encoded()
         kind = self._kinds.kind(resource)
@@ -42,9 +42,11 @@ class Reading:
         return self._kinds.present(resource, entry.value)
 
     async def check_get_version(self, resource: Resource, resource_version: str) -> None:
-        """`?resourceVersion=` of a GET: "not older than". Raises 504 for what has not come, 500 for an invalid one.
+        """Wait for `?resourceVersion=` of a GET: "not older than".
 
-        One of Events is a 400: they are in no watch cache (apiserver pkg/storage/etcd3/store.go:Get)."""
+        Raises 504 for a version that has not come, 500 for an invalid one. One of Events is a 400: they are in no watch
+        cache (apiserver pkg/storage/etcd3/store.go:Get).
+        """
         asked = parse_resource_version(resource_version, for_list=stored_resource(resource) == EVENTS)
         if asked:
             await wait_for_revision(self._store, self._clock, asked)

@@ -49,7 +49,7 @@ class Scales:
     async def apply(
         self, context: RequestContext, resource: Resource, config: Any, namespace: str, name: str, *, force: bool
     ) -> Answer:
-        """Server-side apply of a Scale."""
+        """Apply a Scale on the server."""
         kind, tracking = self._kinds.kind(resource), self._writing.tracking(context, resource, "scale")
 
         def rescaled(old: Object) -> Object:

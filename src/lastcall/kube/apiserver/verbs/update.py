@@ -34,8 +34,10 @@ class Update:
         known: Object | None = None,
         shared: bool = False,
     ) -> Answer:
-        """PUT. `obj` belongs to the server afterwards, but with `shared` it stays as it is. What is the same in `known`
-        is not looked at."""
+        """Answer a PUT. `obj` belongs to the server afterwards, but with `shared` it stays as it is.
+
+        What is the same in `known` is not checked.
+        """
         self._writing.check_update(resource, subresource)
         context.requested = resource
         if subresource == "scale":

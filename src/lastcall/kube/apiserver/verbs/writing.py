@@ -43,7 +43,7 @@ class Writing:
 
     @staticmethod
     def stored(resource: Resource, obj: Object) -> Object:
-        """An object that was given as `resource`, with its defaults, as it is stored."""
+        """Return an object that was given as `resource`, with its defaults, as it is stored."""
         conversion = conversion_of(resource)
         if conversion is not None:
             obj, resource = conversion.store(obj), conversion.stored
@@ -55,7 +55,7 @@ class Writing:
 
     @staticmethod
     def track(tracking: Tracking) -> Track:
-        """`tracking` for objects as they are stored."""
+        """Return `tracking` for objects as they are stored."""
         conversion = conversion_of(tracking.scope.resource)
         if conversion is None:
             return tracking.track
@@ -70,7 +70,8 @@ class Writing:
         kind.strategy.check_write(subresource, kind.shared.gates)
 
     async def may_create(self, context: RequestContext, resource: Resource, namespace: str, name: str) -> bool:
-        """Whether who puts or applies what is not there may create it (handlers/create.go:withAuthorization).
+        """Return whether a user who puts or applies a missing object may create it
+        (handlers/create.go:withAuthorization).
 
         Raises the 403 StatusError when it is not there.
         """

@@ -18,7 +18,7 @@ ROOT: Object = {}
 
 
 def as_sent(obj: Object, empties: Empties) -> Object:
-    """A copy of `obj` with `empties` where they were."""
+    """Return a copy of `obj` with `empties` where they were."""
     of: dict[int, list[tuple[str, Any]]] = {}
     for struct, key, value in empties:
         of.setdefault(id(obj if struct is ROOT else struct), []).append((key, value))
@@ -36,7 +36,7 @@ def as_sent(obj: Object, empties: Empties) -> Object:
 
 
 def as_written(obj: Object, empties: Empties) -> Object:
-    """`obj` with those of `empties` that are written as null without; `obj` itself for all others."""
+    """Return `obj` with those of `empties` that are written as null without; `obj` itself for all others."""
     if not empties:
         return obj
     nulls = [each for each in empties if (obj if each[0] is ROOT else each[0]).get(each[1], "") is None]
@@ -44,7 +44,7 @@ def as_written(obj: Object, empties: Empties) -> Object:
 
 
 def with_sent_values(errors: Sequence[FieldError], of_sent: Sequence[FieldError]) -> list[FieldError]:
-    """`errors` with the values of those that the object as it was sent has, too."""
+    """Return `errors` with the values of those that the object as it was sent has, too."""
     left: dict[tuple[str, str], list[FieldError]] = {}
     for error in of_sent:
         left.setdefault((error.type, error.field), []).append(error)
@@ -59,12 +59,12 @@ def with_sent_values(errors: Sequence[FieldError], of_sent: Sequence[FieldError]
 
 
 def empty_in_templates(empties: Empties) -> bool:
-    """Whether an empty list may be too much where it was: in the metadata of a template, or beside another list."""
+    """Return whether an empty list may be too much where it was: in a template's metadata, or beside another list."""
     return any(key in EVEN_EMPTY for _, key, _ in empties)
 
 
 def with_empty_in_templates(errors: list[FieldError], of_sent: Sequence[FieldError]) -> list[FieldError]:
-    """`errors` and, in their places, those of `of_sent` that are about empty lists that are too much."""
+    """Return `errors` and, in their places, those of `of_sent` that are about empty lists that are too much."""
     more = [each for each in of_sent if each not in errors and each.detail in (NOT_OF_TEMPLATES, ONLY_ONE_SET)]
     if not more:
         return errors

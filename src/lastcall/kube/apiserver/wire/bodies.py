@@ -42,7 +42,7 @@ class Turns:
 
 
 async def decode(body: bytes, media_type: str, turns: Turns, yaml_problems: list[str] | None = None) -> Any:
-    """JSON, YAML or protobuf as plain data; `yaml_problems` gets the keys that are there twice. Raises ValueError."""
+    """Decode JSON, YAML or protobuf to plain data; `yaml_problems` gets repeated keys. Raises ValueError."""
     if media_type == YAML:
         return await decode_yaml(body, turns, yaml_problems)
     if media_type != PROTOBUF:
@@ -53,7 +53,7 @@ async def decode(body: bytes, media_type: str, turns: Turns, yaml_problems: list
 
 
 async def decode_json(body: bytes, turns: Turns) -> Any:
-    """Raises ValueError with Go's words."""
+    """Decode JSON. Raises ValueError with Go's words."""
     try:
         return json_text.loads(body)
     except OutOfBoundsError:
@@ -64,7 +64,7 @@ async def decode_json(body: bytes, turns: Turns) -> Any:
 
 
 async def decode_yaml(body: bytes, turns: Turns, problems: list[str] | None = None) -> Any:
-    """`yaml_text.decode`, so that others get their turn meanwhile. Raises ValueError with Go's words."""
+    """Decode as `yaml_text.decode` does, so that others get their turn meanwhile. Raises ValueError with Go's words."""
     # late: 16 ms of the API server's start
     from lastcall.kube.api.text import go_yaml as yaml_text
 
@@ -85,7 +85,7 @@ async def _in_turns(steps: Generator[None, None, T], turns: Turns, size: int) ->
 
 
 async def decode_optional(body: bytes, media_type: str, default: Any, turns: Turns) -> Any:
-    """The decoded body, `default` for an empty one. Raises the 400 StatusError."""
+    """Return the decoded body, `default` for an empty one. Raises the 400 StatusError."""
     if not body:
         return default
     try:
@@ -98,8 +98,10 @@ async def decode_optional(body: bytes, media_type: str, default: Any, turns: Tur
 async def decode_object(
     body: bytes, media_type: str, resource: Resource, context: RequestContext, turns: Turns
 ) -> Object:
-    """The body of a POST or PUT; `context` learns what it says twice. Raises 400 for what is not an object of this
-    kind."""
+    """Decode the body of a POST or PUT; `context` learns what it says twice.
+
+    Raises 400 for what is not an object of this kind.
+    """
     yaml_problems: list[str] = []
     try:
         obj = await decode(body, media_type, turns, yaml_problems)
@@ -160,7 +162,7 @@ def _say_of_yaml(resource: Resource, context: RequestContext, problems: list[str
 
 
 async def decode_patch(body: bytes, content_type: str, turns: Turns, context: RequestContext | None = None) -> Any:
-    """The decoded patch. Raises the 400 StatusError."""
+    """Return the decoded patch. Raises the 400 StatusError."""
     if content_type == APPLY_PATCH:
         return await _decode_applied(body, turns, context)
     try:

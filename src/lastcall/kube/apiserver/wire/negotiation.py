@@ -36,7 +36,7 @@ class MediaType:
 
     @property
     def plain(self) -> bool:
-        """Whether stored bytes can be sent as they are."""
+        """Return whether stored bytes can be sent as they are."""
         return self.name == JSON and not self.as_ and not self.pretty
 
 
@@ -46,7 +46,7 @@ INDENTED = MediaType(pretty=True)
 
 @lru_cache(maxsize=256)
 def negotiate(accept: str, *, list_: bool, table: bool = True, rows: bool = True, message: bool = True) -> MediaType:
-    """The first clause of `accept` that can be served. Raises the 406 StatusError.
+    """Return the first clause of `accept` that can be served. Raises the 406 StatusError.
 
     `list_` says whether the answer is a list, `table` whether forms other than the object itself are allowed, `rows`
     whether a Table is one of them (`AllowsMediaTypeTransform`: nobody made one for reviews), `message` whether the kind
@@ -74,7 +74,7 @@ def negotiate(accept: str, *, list_: bool, table: bool = True, rows: bool = True
 
 @lru_cache(maxsize=256)
 def negotiate_status(accept: str) -> MediaType:
-    """The form of the Status of a refused request, which is never another one: the first clause without a form.
+    """Return the form of the Status of a refused request, which is never another one: the first clause without a form.
 
     Raises the 406 StatusError.
     """
@@ -104,13 +104,13 @@ def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def check_offered(accept: str, *offered: str) -> None:
-    """Raises the 406 StatusError of a route that offers other media types (go-restful's `Produces`)."""
+    """Raise the 406 StatusError of a route that offers other media types (go-restful's `Produces`)."""
     if accept.strip() and not {"*/*", *offered} & {name for name, _ in _clauses(accept)}:
         raise _not_offered(offered)
 
 
 def check_accept_of_log(accept: str) -> None:
-    """Raises the 406 StatusError of a log: its route offers text as well, but errors and what asks for forms do not.
+    """Raise the 406 StatusError of a log: its route offers text as well, but errors and what asks for forms do not.
 
     (apiserver pkg/endpoints/installer.go: StorageMetadata.ProducesMIMETypes)
     """
@@ -122,7 +122,7 @@ def check_accept_of_log(accept: str) -> None:
 
 
 def not_acceptable(known_media_type: bool, *, list_: bool = False, stream: bool = False) -> StatusError:
-    """406, in one of the two wordings: the form is not served, or the media type is unknown.
+    """Return a 406, in one of the two wordings: the form is not served, or the media type is unknown.
 
     `list_`: a watch could have been asked of the same URL. `stream`: it was.
     """
@@ -138,7 +138,7 @@ def _not_offered(offered: tuple[str, ...]) -> StatusError:
 
 
 def check_form(media_type: MediaType, resource: Resource, *, list_: bool) -> None:
-    """Raises the 406 StatusError of a form that the answer cannot take: that of a list for an object, or the other way.
+    """Raise the 406 StatusError of a form that does not fit: that of a list for an object, or the other way.
 
     (apiserver pkg/endpoints/handlers/response.go:asPartialObjectMetadata, asPartialObjectMetadataList)
     """
@@ -151,7 +151,7 @@ def check_form(media_type: MediaType, resource: Resource, *, list_: bool) -> Non
 
 
 def body_media_type(content_type: str) -> str:
-    """The serializer for a request body. Raises the 415 StatusError; an empty header means JSON."""
+    """Return the serializer for a request body. Raises the 415 StatusError; an empty header means JSON."""
     name = content_type.partition(";")[0].strip().lower()
     if not name:
         return JSON
@@ -165,7 +165,7 @@ def body_media_type(content_type: str) -> str:
 
 
 def wants_pretty(query: Mapping[str, str], user_agent: str) -> bool:
-    """`?pretty` decides; without it, browsers and curl get indented JSON (negotiation.isPrettyPrint)."""
+    """Decide by `?pretty`; without it, browsers and curl get indented JSON (negotiation.isPrettyPrint)."""
     if "pretty" in query:
         return query["pretty"].lower() not in ("0", "false")
     return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))

@@ -44,12 +44,12 @@ class ListOptions:
 
     @property
     def watch_seconds(self) -> float:
-        """As nanoseconds in 64 bits: a huge number may be negative there. Negative ends a watch at once."""
+        """Return the timeout as 64 bits of nanoseconds: a huge one may be negative, which ends a watch at once."""
         return ((self.timeout_seconds * 1_000_000_000 + (1 << 63)) % (1 << 64) - (1 << 63)) / 1e9
 
 
 def parse_list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
-    """Raises the 400 StatusError of an invalid number, the 422 of options that do not go together."""
+    """Parse the query. Raises the 400 StatusError of an invalid number, the 422 of options that exclude each other."""
     options = ListOptions(
         label_selector=query.get("labelSelector", ""),
         field_selector=query.get("fieldSelector", ""),
@@ -74,7 +74,7 @@ def parse_list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
 
 
 def invalid_options(kind: str, errors: Sequence[FieldError]) -> StatusError:
-    """422 for options: `ListOptions.meta.k8s.io "" is invalid: …`."""
+    """Return the 422 for options: `ListOptions.meta.k8s.io "" is invalid: …`."""
     return invalid_object(kind, "", errors, group="meta.k8s.io")
 
 
@@ -127,7 +127,7 @@ def validate_watch_options(options: ListOptions) -> list[FieldError]:
 
 
 def encode_continue(revision: int, key: str) -> str:
-    """The token that goes on after `key` (relative to the listed prefix, without slash) at `revision`."""
+    """Return the token that continues after `key` (relative to the listed prefix, without slash) at `revision`."""
     token = json.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": f"/{key}\0"}, separators=(",", ":"))
     return base64.urlsafe_b64encode(token.encode()).rstrip(b"=").decode()
 
@@ -151,7 +151,7 @@ _BASE64_OF_URLS = re.compile(r"[A-Za-z0-9_-]*")
 
 
 def decode_continue(token: str) -> tuple[int, str]:
-    """(revision, key) of a token; revision -1 means "whatever is now". Raises the 400 StatusError."""
+    """Return (revision, key) of a token; revision -1 means "whatever is now". Raises the 400 StatusError."""
     try:
         text = _from_base64(token)
         if text[:1] != b"{":
@@ -170,7 +170,7 @@ def decode_continue(token: str) -> tuple[int, str]:
 
 
 def parse_delete_options(body: Any, query: Mapping[str, str], dry_run_values: Sequence[str]) -> DeleteOptions:
-    """From the body if there is one, else from the query; never from both.
+    """Read the options from the body if there is one, else from the query; never from both.
 
     `body` is the decoded JSON or None, `dry_run_values` the query's `dryRun` values. Raises 400 and 422 StatusErrors.
     """
@@ -241,7 +241,7 @@ def _check_delete_options_body(body: Any) -> None:
 
 
 def json_type(value: Any) -> str:
-    """What Go's JSON decoder calls the type of a value."""
+    """Return what Go's JSON decoder calls the type of a value."""
     names: dict[type, str] = {
         bool: "bool",
         int: "number",
@@ -264,7 +264,7 @@ FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 
 def validate_field_manager(name: str) -> list[FieldError]:
-    """apimachinery meta/v1/validation.ValidateFieldManager."""
+    """Check a field manager. (apimachinery meta/v1/validation.ValidateFieldManager)"""
     errors: list[FieldError] = []
     if len(name.encode()) > MAX_FIELD_MANAGER_BYTES:
         errors.append(too_long("fieldManager", MAX_FIELD_MANAGER_BYTES))
@@ -277,7 +277,7 @@ def validate_field_manager(name: str) -> list[FieldError]:
 
 
 def parse_dry_run(kind: str, query: Mapping[str, str], values: Sequence[str], *, apply: bool = False) -> bool:
-    """Whether a write is a dry run: `values` are those of `dryRun`; the other options are checked, too.
+    """Return whether a write is a dry run: `values` are those of `dryRun`; the other options are checked, too.
 
     `kind` is the options' kind (CreateOptions, …), `apply` says that a patch is an apply. Raises the 422 StatusError.
     """
@@ -297,7 +297,7 @@ def parse_dry_run(kind: str, query: Mapping[str, str], values: Sequence[str], *,
 
 
 def parse_resource_version(text: str, *, for_list: bool) -> int:
-    """0 for "". Raises: a list answers 400, everything else a (reason-less) 500."""
+    """Return the version, 0 for "". Raises: a list answers 400, everything else a (reason-less) 500."""
     if not text:
         return 0
     try:

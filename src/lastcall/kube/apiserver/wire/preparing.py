@@ -33,7 +33,7 @@ _SCHEMES = {
 
 
 def scheme_of(resource: Resource) -> str:
-    """Where its kind would have to be registered."""
+    """Return where its kind would have to be registered."""
     return _SCHEMES.get(resource.group, "pkg/api/legacyscheme/scheme.go:30")
 
 
@@ -272,7 +272,7 @@ def _check_custom_kind(resource: CustomResource, obj: Object) -> None:
 
 
 def check_kind(resource: Resource, obj: Object) -> None:
-    """kind and apiVersion of a body may be left out; if they are there they must be the URL's. Raises 400."""
+    """Check that kind and apiVersion of a body, which may be left out, are the URL's. Raises 400."""
     if isinstance(resource, CustomResource):
         _check_custom_kind(resource, obj)
         return
@@ -284,7 +284,7 @@ def check_kind(resource: Resource, obj: Object) -> None:
 
 
 def misfit(resource: Resource, kind: str, api_version: str) -> str:
-    """Why an object is not a `resource`: it has another kind or version; "" for one that is."""
+    """Return why an object is not a `resource`: it has another kind or version; "" for one that is."""
     if (kind, api_version) == (resource.kind, resource.api_version):
         return ""
     if api_version.count("/") > 1:

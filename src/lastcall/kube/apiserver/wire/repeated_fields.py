@@ -24,8 +24,10 @@ class RepeatedFields:
         return [f"duplicate field {go_quote(path)}" for path in self.repeated]
 
     def merged(self, problems: list[str]) -> list[str]:
-        """`problems` (`unknown field "…"`) and what is repeated, in the order of the document; what is below an unknown
-        field is not looked at."""
+        """Return `problems` (`unknown field "…"`) and what is repeated, in the order of the document.
+
+        What is below an unknown field is not checked.
+        """
         quoted = {go_quote(path): path for path in self.order}
         unknown = [quoted.get(shown := problem.removeprefix("unknown field "), shown[1:-1]) for problem in problems]
         below = tuple(f"{path}{end}" for path in unknown for end in (".", "["))
@@ -35,7 +37,7 @@ class RepeatedFields:
         return [problem for _, problem in sorted(places, key=lambda place: place[0])]
 
     def look(self, value: Any, path: str) -> None:
-        """`value` is a list of pairs for an object."""
+        """Look through `value`, which is a list of pairs for an object."""
         if isinstance(value, _Pairs):
             for key, item in value:
                 at = f"{path}.{key}" if path else key
@@ -55,7 +57,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def repeated_fields(body: bytes, decoded: Any) -> RepeatedFields | None:
-    """What is repeated in the JSON text `body`, None when nothing is. `decoded` is what orjson made of it.
+    """Return what is repeated in the JSON text `body`, None when nothing is. `decoded` is what orjson made of it.
 
     A text as short as its encoded form repeats nothing: only others are read a second time.
     """

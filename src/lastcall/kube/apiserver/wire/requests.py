@@ -44,18 +44,18 @@ WARNINGS: Any = web.RequestKey("warnings", list) if web.RequestKey else "warning
 
 
 def namespace_of(info: RequestInfo, resource: Resource) -> str:
-    """The namespace that is asked about; "" for kinds without namespaces, and for all of them."""
+    """Return the namespace that is asked about; "" for kinds without namespaces, and for all of them."""
     return info.namespace if resource.namespaced else ""
 
 
 def needs_name(info: RequestInfo) -> None:
-    """Raises the 405 StatusError when the path names no object."""
+    """Raise the 405 StatusError when the path names no object."""
     if not info.name:
         raise method_not_allowed()
 
 
 def context_of(request: web.BaseRequest, user: UserInfo, options_kind: str, *, apply: bool = False) -> RequestContext:
-    """Who writes, and how. `options_kind`: as errors name the options. Raises the 400 StatusError."""
+    """Return who writes, and how. `options_kind`: as errors name the options. Raises the 400 StatusError."""
     query = request.query
     return RequestContext(
         user,
@@ -68,12 +68,12 @@ def context_of(request: web.BaseRequest, user: UserInfo, options_kind: str, *, a
 
 
 def deleting_context(request: web.BaseRequest, user: UserInfo) -> RequestContext:
-    """Who deletes; the options of a deletion say the rest."""
+    """Return who deletes; the options of a deletion say the rest."""
     return RequestContext(user, request.headers.get("User-Agent", ""), warnings=warnings_of(request))
 
 
 def media_type_of(request: web.BaseRequest, resource: Resource, *, list_: bool, rows: bool = True) -> MediaType:
-    """The form of the answer. `rows`: whether it can be a Table. Raises the 406 StatusError."""
+    """Return the form of the answer. `rows`: whether it can be a Table. Raises the 406 StatusError."""
     accept, user_agent = request.headers.get("Accept", ""), request.headers.get("User-Agent", "")
     message = not isinstance(resource, CustomResource) and has_message(message_of(resource.api_version, resource.kind))
     if request.query:
@@ -87,7 +87,7 @@ def _media_type(accept: str, user_agent: str, list_: bool, rows: bool, message: 
 
 
 def pretty(request: web.BaseRequest, media_type: MediaType) -> MediaType:
-    """`media_type`, indented where a person asks: with `?pretty`, a browser or curl."""
+    """Return `media_type`, indented where a person asks: with `?pretty`, a browser or curl."""
     return _pretty(request.query, request.headers.get("User-Agent", ""), media_type)
 
 
@@ -98,13 +98,13 @@ def _pretty(query: Mapping[str, str], user_agent: str, media_type: MediaType) ->
 
 
 def warnings_of(request: web.BaseRequest) -> list[str]:
-    """What the answer's `Warning` headers will say, also that of a refused request."""
+    """Return what the answer's `Warning` headers will say, also that of a refused request."""
     warnings: list[str] = request.setdefault(WARNINGS, [])
     return warnings
 
 
 def warn(request: web.BaseRequest, response: web.StreamResponse) -> None:
-    """The `Warning` headers of an answer that has not begun."""
+    """Add the `Warning` headers to an answer that has not begun."""
     if not len(request):  # nothing is kept of it; to ask for what is not there would raise
         return
     if texts := request.get(WARNINGS, ()):
@@ -113,7 +113,7 @@ def warn(request: web.BaseRequest, response: web.StreamResponse) -> None:
 
 
 async def body_of(request: web.BaseRequest, limit: int = MAX_BODY_BYTES) -> bytes:
-    """The body. Raises the 413 StatusError when it has more than `limit` bytes, the 504 when it takes too long."""
+    """Read the body. Raises the 413 StatusError when it has more than `limit` bytes, the 504 when it takes too long."""
     if (request.content_length or 0) > limit:
         raise too_large(f"limit is {limit}")
     chunks: list[bytes] = []

@@ -12,7 +12,7 @@ CUT_CHARACTERS = 256
 
 
 def warning_headers(texts: Iterable[str]) -> list[str]:
-    """The headers' values, each text once; those that no header can carry are left out."""
+    """Return the headers' values, each text once; those that no header can carry are left out."""
     wanted = list(dict.fromkeys(text for text in texts if text and _can_be_sent(text)))
     if sum(map(len, wanted)) <= MOST_CHARACTERS:
         return [_header(text) for text in wanted]

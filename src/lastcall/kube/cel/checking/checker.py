@@ -57,7 +57,7 @@ class Declarations:
 
 
 def check(tree: Tree, declarations: Declarations) -> Checked:
-    """Raises CompileError."""
+    """Check the types of an expression. Raises CompileError."""
     checker = _Checker(tree, declarations)
     try:
         root = checker.check(tree.root)

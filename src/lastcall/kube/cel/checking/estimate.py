@@ -76,7 +76,7 @@ class _Operand:
 
 
 def estimate(checked: Checked, estimates: Mapping[str, Estimate], sizes: Sizes) -> Bounds:
-    """The least and the most that the expression costs. `estimates` are those of functions, by overload id."""
+    """Estimate the least and the most that the expression costs. `estimates` are those of functions, by overload id."""
     return _Estimator(checked, estimates, sizes).cost(checked.tree.root)
 
 

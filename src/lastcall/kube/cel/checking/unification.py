@@ -18,14 +18,14 @@ def is_dyn_or_error(type_: Type) -> bool:
 
 
 def unwrapped(type_: Type) -> tuple[Type, bool]:
-    """What an optional is about, and whether it is one."""
+    """Return what an optional is about, and whether it is one."""
     if type_.kind == "opaque" and type_.name == "optional_type":
         return type_.parameters[0], True
     return type_, False
 
 
 def substitute(bindings: Bindings, type_: Type, *, free_as_dyn: bool) -> Type:
-    """`type_` with what its parameters stand for; those that stand for nothing stay, or become dyn."""
+    """Replace the parameters of `type_` by what they stand for. Those that stand for nothing stay, or become dyn."""
     while type_.kind == "parameter":
         bound = bindings.get(type_)
         if bound is None or bound == type_:
@@ -38,7 +38,7 @@ def substitute(bindings: Bindings, type_: Type, *, free_as_dyn: bool) -> Type:
 
 
 def assigned(bindings: Bindings, actual: Type, wanted: Type) -> Bindings | None:
-    """The bindings with which a value of the type `actual` may stand where `wanted` is asked for; None: it may not."""
+    """Return the bindings with which a value of the type `actual` may be used as `wanted`; None: it may not."""
     tried = dict(bindings)
     return tried if _assignable(tried, actual, wanted) else None
 

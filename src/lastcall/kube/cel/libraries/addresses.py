@@ -18,7 +18,7 @@ def wrong(text: str, what: str, at: str = "") -> AddressError:
 
 
 def parse_address(text: str) -> tuple[IPv4Address | IPv6Address, str]:
-    """An address and its zone ("" for none). Raises AddressError. (netip.ParseAddr)"""
+    """Parse an address and its zone ("" for none). Raises AddressError. (netip.ParseAddr)"""
     for sign in text:
         if sign == ".":
             return IPv4Address(bytes(four(text, text))), ""
@@ -30,7 +30,7 @@ def parse_address(text: str) -> tuple[IPv4Address | IPv6Address, str]:
 
 
 def four(whole: str, text: str) -> list[int]:
-    """The four numbers of an IPv4 address, which may stand at the end of an IPv6 address."""
+    """Parse the four numbers of an IPv4 address, which may be at the end of an IPv6 address."""
     fields: list[int] = []
     value, digits = 0, 0
     for at, sign in enumerate(text):
@@ -121,7 +121,7 @@ def _embedded(whole: str, rest: str, groups: int, *, has_gap: bool) -> list[int]
 
 
 def parse_prefix(text: str) -> IPv4Interface | IPv6Interface:
-    """Raises AddressError. (netip.ParsePrefix)"""
+    """Parse an address with its prefix length. Raises AddressError. (netip.ParsePrefix)"""
     head, slash, bits = text.rpartition("/")
     if not slash:
         raise prefix_error(text, "no '/'")

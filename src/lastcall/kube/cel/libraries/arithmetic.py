@@ -38,7 +38,7 @@ def moment(nanoseconds: int, offset: int) -> Timestamp:
 
 
 def lacks(operator: str, value: object) -> EvaluationError:
-    """The error for a left side that has no such operator at all; strings and times have methods to look at first."""
+    """Return the error for a left side without such an operator. Strings and times have methods to try first."""
     if value.__class__ in (str, Duration, Timestamp):
         return no_such_overload()
     return EvaluationError(f"no such overload: {operator}")
@@ -164,7 +164,7 @@ def logical_not(value: object) -> object:
 
 
 def order(operator: str, holds: Callable[[int], bool]) -> Callable[[Any, Any], bool]:
-    """A comparison: what of -1, 0 and 1 makes it true."""
+    """Make a comparison from what of -1, 0 and 1 makes it true."""
     true_for = frozenset(result for result in (-1, 0, 1) if holds(result))
 
     def compared(left: Any, right: Any) -> bool:

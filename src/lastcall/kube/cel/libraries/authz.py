@@ -65,7 +65,7 @@ class Asked(Protocol):
     def authorize(self, question: Question) -> Decision: ...
 
     def service_account(self, namespace: str, name: str) -> "Asked":
-        """The same for a service account."""
+        """Return the same question for a service account."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

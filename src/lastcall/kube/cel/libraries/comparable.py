@@ -58,7 +58,7 @@ def sum_from(zero: object) -> Callable[[Any], object]:
 
 
 def extreme(name: str, replaces: int) -> Callable[[Any], object]:
-    """The first element that no other one is beyond; `replaces`: how a worse one compares with a better one."""
+    """Make the search for the first element that no other is beyond; `replaces`: how a worse compares with a better."""
 
     def found(items: Any) -> object:
         values = elements(items)

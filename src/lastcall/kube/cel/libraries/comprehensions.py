@@ -15,7 +15,7 @@ cel.@mapInsert  @mapInsert_map_key_value  (map(K, V), K, V) -> map(K, V)
 
 
 def key_of(value: object) -> object:
-    """How a map keeps a key."""
+    """Return a key in the form in which a map keeps it."""
     return BoolKey(value) if isinstance(value, bool) else value
 
 

@@ -32,7 +32,7 @@ def not_convertible(target: str) -> EvaluationError:
 
 
 def from_string(read: Callable[[str], object | None], target: str) -> Callable[[str], object]:
-    """A conversion of texts; `read` gives None for a text that is not a `target`."""
+    """Make a conversion of texts; `read` gives None for a text that is not a `target`."""
 
     def convert(text: str) -> object:
         value = read(text)

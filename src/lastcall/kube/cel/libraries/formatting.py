@@ -51,7 +51,7 @@ def formatted(text: str, arguments: Any) -> str:
 
 
 def clause(text: str, at: int, value: object) -> tuple[str, int]:
-    """What the clause that begins at an index makes of a value, and where it ends."""
+    """Format a value by the clause that begins at an index. Return the text and where the clause ends."""
     found = CLAUSE.match(text, at)
     assert found
     precision = PRECISION
@@ -78,7 +78,7 @@ def clause(text: str, at: int, value: object) -> tuple[str, int]:
 
 
 def as_string(value: Any) -> str:
-    """`%s`."""
+    """Format a value for `%s`."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -115,7 +115,7 @@ def as_string(value: Any) -> str:
 
 
 def inner(value: Any) -> str:
-    """A value within a list or a map: as an expression would write it."""
+    """Format a value within a list or a map, as an expression would write it."""
     if isinstance(value, str):
         return go_quote(value)
     if isinstance(value, bytes):
@@ -183,7 +183,7 @@ def as_fixed(value: Any, precision: int) -> str:
 
 
 def as_scientific(value: Any, precision: int) -> str:
-    """Go takes what should be the precision for the width."""
+    """Format a number for `%e`. Go takes the precision for the width."""
     number = as_double(value, "scientific")
     text = special(number)
     if not text:

@@ -93,7 +93,7 @@ WORD = re.compile(r"[\w.]+")
 
 
 def declared(rows: str) -> tuple[Function, ...]:
-    """The functions that `rows` describe, in their order."""
+    """Return the functions that `rows` describe, in their order."""
     functions: dict[str, list[Overload]] = {}
     for row in rows.strip().splitlines():
         name, overload_id, signature = row.split(None, 2)
@@ -117,7 +117,7 @@ def type_of_text(text: str) -> Type:
 
 
 def types_of_text(text: str) -> tuple[Type, ...]:
-    """The types of a list such as `int, map(K, list(V))`."""
+    """Parse the types of a list such as `int, map(K, list(V))`."""
     found, rest = [], text.strip()
     while rest:
         word = WORD.match(rest)
@@ -150,7 +150,7 @@ def named(name: str, inner: tuple[Type, ...]) -> Type:
 
 
 def merged(libraries: Iterable[Library]) -> dict[str, Function]:
-    """All functions of several libraries by name; a function of two libraries has the overloads of both."""
+    """Merge the functions of several libraries by name. A function of two libraries has the overloads of both."""
     functions: dict[str, Function] = {}
     for library in libraries:
         for one in library.declarations:

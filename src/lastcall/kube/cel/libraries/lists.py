@@ -132,7 +132,7 @@ def slice_cost(arguments: Sequence[Any]) -> int:
 
 
 def self_compare(at: int) -> RuntimeCost:
-    """Every element is compared with every other one."""
+    """Return the cost of comparing every element with every other one."""
 
     def cost(arguments: Sequence[Any]) -> int:
         size = cost_size(arguments[at])

@@ -20,12 +20,12 @@ def traversal(value: object, factor: float = TRAVERSAL) -> int:
 
 
 def first_traversed(factor: float = TRAVERSAL) -> RuntimeCost:
-    """The cost of reading the first argument once (or `factor` / 0.1 times)."""
+    """Return the cost of reading the first argument once (or `factor` / 0.1 times)."""
     return lambda arguments: traversal(arguments[0], factor)
 
 
 def matching(text: object, pattern_size: int) -> int:
-    """What matching a text with a regular expression costs."""
+    """Return the cost of matching a text with a regular expression."""
     return math.ceil((1.0 + cost_size(text)) * TRAVERSAL) * math.ceil(pattern_size * PATTERN)
 
 
@@ -34,7 +34,7 @@ def find_cost(arguments: Sequence[object]) -> int:
 
 
 def deep_traversal(value: object) -> int:
-    """What looking at all that a list or map holds costs; strings count their bytes here."""
+    """Return the cost of reading all that a list or map holds; strings count their bytes here."""
     if isinstance(value, str):
         return int(len(value.encode("utf-8", "replace")) * TRAVERSAL)
     if isinstance(value, bytes):
@@ -55,7 +55,7 @@ def for_all(overloads: Iterable[str], cost: RuntimeCost) -> dict[str, RuntimeCos
 
 
 def read_once(factor: float = TRAVERSAL, *, same_size: bool = False) -> Estimate:
-    """The estimate of a function that reads its first argument; `same_size`: its result is as big."""
+    """Return the estimate of a function that reads its first argument; `same_size`: its result is as big."""
 
     def estimate(operands: Sequence[Operand]) -> tuple[Bounds, Bounds | None]:
         size = operands[0].size

@@ -91,7 +91,7 @@ def build_part(text: str) -> str:
 
 
 def normalized(text: str) -> str:
-    """Without a `v`, without zeros in front, with all three numbers (apiserver pkg/cel/library/semverlib.go)."""
+    """Remove the `v` and leading zeros, and write all three numbers (apiserver pkg/cel/library/semverlib.go)."""
     parts = [without_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3 and ("+" in parts[-1] or "-" in parts[-1]):
         raise EvaluationError("short version cannot contain PreRelease/Build meta data")

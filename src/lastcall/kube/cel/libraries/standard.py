@@ -249,7 +249,7 @@ def size(value: object) -> int:
 
 
 def smaller(arguments: Sequence[object]) -> int:
-    """Both sides are read up to the end of the shorter one."""
+    """Return the cost of reading both sides up to the end of the shorter one."""
     return math.ceil(min(cost_size(arguments[0]), cost_size(arguments[1])) * TRAVERSAL)
 
 

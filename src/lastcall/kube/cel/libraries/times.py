@@ -32,7 +32,7 @@ def at(moment: Timestamp, zone: tzinfo) -> datetime:
 
 
 def zone_of(text: str) -> tzinfo:
-    """A zone by its name, or by hours and minutes east of UTC (`-02:00`)."""
+    """Find a zone by its name, or by hours and minutes east of UTC (`-02:00`)."""
     hours, colon, minutes = text.partition(":")
     if colon:
         east = whole(hours) * 60
@@ -65,12 +65,12 @@ def part_in_zone(read: Callable[[datetime], int]) -> Callable[[Timestamp, str], 
 
 
 def units(nanoseconds: int) -> Callable[[Duration], int]:
-    """A duration in units of so many nanoseconds, cut towards zero."""
+    """Make the conversion of a duration to units of so many nanoseconds, cut towards zero."""
     return lambda span: int(abs(span.nanoseconds) // nanoseconds * (-1 if span.nanoseconds < 0 else 1))
 
 
 def with_zone(overload: str) -> str:
-    """cel-go's name of the same overload with a zone; one of them is different."""
+    """Return cel-go's name of the same overload with a zone; one of them is different."""
     return "timestamp_to_seconds_tz" if overload == "timestamp_to_seconds" else f"{overload}_with_tz"
 
 

@@ -35,7 +35,7 @@ class URL:
 
 
 def request_error(text: str) -> str:
-    """Why a text is not the URI of a request; "" if it is."""
+    """Return why a text is not the URI of a request; "" if it is."""
     try:
         parse(text, request=True)
     except URLError as error:
@@ -73,7 +73,7 @@ def escaped_path(url: URL) -> str:
 
 
 def query(url: URL) -> dict[str, list[str]]:
-    """Pairs with a semicolon or a wrong escape are left out."""
+    """Return the values of each key. Pairs with a semicolon or a wrong escape are left out."""
     found: dict[str, list[str]] = {}
     for pair in url.parts.query.split("&"):
         if not pair or ";" in pair or WRONG_ESCAPE.search(pair):

@@ -80,7 +80,7 @@ class Builder:
         return Comprehension(self.id(self.here), variable, second, over, accumulator, start, condition, step, result)
 
     def copy(self, node: Expression) -> Expression:
-        """The same with ids of its own, at the same places."""
+        """Copy an expression with ids of its own, at the same places."""
         made = self.id(self.offsets.get(node.id, self.here))
         match node:
             case Constant():

@@ -47,7 +47,7 @@ class Token:
 
 
 def tokens(source: str) -> tuple[list[Token], list[Issue]]:
-    """The tokens with END at last, and what is not a token."""
+    """Return the tokens with END at last, and what is not a token."""
     found: list[Token] = []
     issues: list[Issue] = []
     at = 0

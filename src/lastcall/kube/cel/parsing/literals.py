@@ -13,7 +13,7 @@ _ESCAPE = re.compile(r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]
 
 
 def integer(text: str) -> int:
-    """Raises ValueError for what does not fit 64 bits. `text` may begin with a minus."""
+    """Parse an int literal; `text` may begin with a minus. Raises ValueError for what does not fit 64 bits."""
     sign = -1 if text.startswith("-") else 1
     digits = text.removeprefix("-")
     value = sign * (int(digits[2:], 16) if digits.startswith("0x") else int(digits))
@@ -23,7 +23,7 @@ def integer(text: str) -> int:
 
 
 def unsigned(text: str) -> Uint:
-    """Raises ValueError."""
+    """Parse a uint literal. Raises ValueError."""
     digits = text[:-1]
     value = int(digits[2:], 16) if digits.startswith("0x") else int(digits)
     if value > UINT_MAX:
@@ -32,7 +32,7 @@ def unsigned(text: str) -> Uint:
 
 
 def double(text: str) -> float:
-    """Raises ValueError for what is too big."""
+    """Parse a double literal. Raises ValueError for what is too big."""
     value = float(text)
     if value in (float("inf"), float("-inf")):
         raise ValueError("invalid double literal")
@@ -48,7 +48,7 @@ def _content(literal: str) -> tuple[str, bool]:
 
 
 def string(literal: str) -> str:
-    """Raises ValueError."""
+    """Parse a string literal. Raises ValueError."""
     text, raw = _content(literal)
     if raw or "\\" not in text:
         return text
@@ -66,7 +66,7 @@ def string(literal: str) -> str:
 
 
 def octets(literal: str) -> bytes:
-    """A bytes literal after its `b`: an escape of two hexadecimal or three octal digits is a byte."""
+    """Parse a bytes literal after its `b`: an escape of two hexadecimal or three octal digits is a byte."""
     text, raw = _content(literal)
     if raw or "\\" not in text:
         return text.encode()

@@ -26,7 +26,7 @@ Expand = Callable[[Builder, Expression, Sequence[Expression]], Expression]
 
 
 def presence(build: Builder, argument: Expression) -> Expression:
-    """`has(a.b)`"""
+    """Expand `has(a.b)`."""
     if isinstance(argument, Select) and not argument.test:
         return build.presence(argument.operand, argument.field)
     raise NotExpanded(argument.id, "invalid argument to has() macro")

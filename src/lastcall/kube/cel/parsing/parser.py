@@ -54,7 +54,7 @@ class _Stop(Exception):
 
 
 def parse(source: str) -> Tree:
-    """Raises CompileError."""
+    """Parse an expression. Raises CompileError."""
     if len(source) > LONGEST:
         why = f"expression code point size exceeds limit: size: {len(source)}, limit {LONGEST}"
         raise CompileError(source, [Issue(None, why)])

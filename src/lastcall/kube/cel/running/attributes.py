@@ -27,7 +27,7 @@ def variable(name: str) -> Step:
 
 
 def local(slot: int) -> Step:
-    """The variable of a comprehension; an accumulator may hold an error."""
+    """Return the step that reads a variable of a comprehension; an accumulator may hold an error."""
 
     def resolve(state: State) -> object:
         value = state.slots[slot]
@@ -46,7 +46,7 @@ def local(slot: int) -> Step:
 
 
 def bound(slot: int, start: Run) -> Step:
-    """A variable whose value is computed when it is first asked for (`optMap`, `sortBy`)."""
+    """Return the step of a variable whose value is computed when it is first read (`optMap`, `sortBy`)."""
 
     def resolve(state: State) -> object:
         value = state.slots[slot]
@@ -115,7 +115,7 @@ def element(operand: Step, index: Step, *, optional: bool = False) -> Step:
 
 
 def qualified(state: State, value: Any, key: Any, *, optional: bool) -> object:
-    """A field or an element; an Optional, when the operand is one or the question is."""
+    """Return a field or an element; an Optional, when the operand is one or the question is."""
     if value.__class__ is Optional:
         if value.value is NOTHING:
             return NONE
@@ -134,7 +134,7 @@ def qualified(state: State, value: Any, key: Any, *, optional: bool) -> object:
 
 
 def looked_up(value: Any, key: object) -> object:
-    """NOTHING for what is not there; also for a field of a number, a string, null."""
+    """Return a field or an element. NOTHING is for what is not there, also for a field of a number, a string, null."""
     if value.__class__ is dict:
         return find(value, key)
     if is_list(value):
@@ -159,7 +159,7 @@ def index_of_list(index: object) -> int:
 
 
 def presence(operand: Step, name: str) -> Step:
-    """`has(operand.field)`: it costs 1, and its operand one unit less than reading that."""
+    """Return the step of `has(operand.field)`: it costs 1, and its operand one unit less than reading that."""
     resolve_operand = operand.resolve
 
     def run(state: State) -> bool:
@@ -178,7 +178,7 @@ def presence(operand: Step, name: str) -> Step:
 
 
 def conditional(condition: Step, then: Step, otherwise: Step) -> Step:
-    """`?:` costs its condition and its branch; a branch that is an attribute costs one unit less."""
+    """Return the step of `?:`. It costs its condition and its branch, one unit less if the branch is an attribute."""
     test, when_true, when_false = condition.run, then.resolve, otherwise.resolve
 
     def resolve(state: State) -> object:

@@ -18,7 +18,7 @@ RUNTIME_NAMES = {
 
 
 def logical(left: Run, right: Run, absorbing: bool) -> Run:
-    """`&&` (`absorbing` is False) and `||` (True): that value on one side decides, and hides an error of the other."""
+    """Make `&&` (`absorbing` is False) or `||` (True): that value on one side decides, and hides an error."""
 
     def run(state: State) -> bool:
         failure = None
@@ -46,7 +46,7 @@ def logical(left: Run, right: Run, absorbing: bool) -> Run:
 
 
 def not_strictly_false(argument: Run) -> Run:
-    """True for all but false, also for an error."""
+    """Make a test that is True for all but false, also for an error."""
 
     def run(state: State) -> bool:
         state.cost += 1
@@ -59,7 +59,7 @@ def not_strictly_false(argument: Run) -> Run:
 
 
 def call(arguments: Sequence[Run], do: Implementation, cost: RuntimeCost | None, result: ResultCost | None) -> Run:
-    """A call that evaluates all its arguments; without a cost of its own it costs 1."""
+    """Make a call that evaluates all its arguments; without a cost of its own it costs 1."""
     if result is not None:
         return counted_by_result(arguments, do, result)
     if cost is not None:
@@ -101,7 +101,7 @@ def spent(run: Run, state: State) -> None:
 
 
 def evaluated(arguments: Sequence[Run], state: State, cost: RuntimeCost) -> list[Any]:
-    """The values of the arguments. Of two, the second is evaluated (and charged) even if the first fails."""
+    """Evaluate the arguments. Of two, the second is evaluated (and charged) even if the first fails."""
     values: list[Any] = []
     for at, argument in enumerate(arguments):
         try:
@@ -118,7 +118,7 @@ def evaluated(arguments: Sequence[Run], state: State, cost: RuntimeCost) -> list
 
 
 def value_or_none(run: Run, state: State) -> Any:
-    """None for an error."""
+    """Return the value, None for an error."""
     try:
         return run(state)
     except EvaluationError:
@@ -126,7 +126,7 @@ def value_or_none(run: Run, state: State) -> Any:
 
 
 def failed_cost(cost: RuntimeCost, values: list[Any]) -> int:
-    """What a call costs when an argument is an error, which counts as a value of size 1."""
+    """Return what a call costs when an argument is an error, which counts as a value of size 1."""
     try:
         return cost(values)
     except (TypeError, AttributeError, ValueError):
@@ -134,7 +134,7 @@ def failed_cost(cost: RuntimeCost, values: list[Any]) -> int:
 
 
 def counted(arguments: Sequence[Run], do: Implementation, cost: RuntimeCost) -> Run:
-    """A call whose cost its arguments tell: it is charged first, so that it cannot be too much work."""
+    """Make a call whose arguments give its cost, which is charged first so that the call cannot be too much work."""
     if len(arguments) == 2:
         return counted_pair(arguments[0], arguments[1], do, cost)
 
@@ -149,7 +149,7 @@ def counted(arguments: Sequence[Run], do: Implementation, cost: RuntimeCost) -> 
 
 
 def counted_pair(left: Run, right: Run, do: Implementation, cost: RuntimeCost) -> Run:
-    """`counted` of two arguments, which most calls have."""
+    """Make the call of `counted` for two arguments, which most calls have."""
 
     def run(state: State) -> object:
         try:
@@ -204,7 +204,7 @@ def fits(type_: Type, value: Any) -> bool:
 def guarded(
     function: str, overload: Overload, do: Implementation, cost: RuntimeCost | None
 ) -> tuple[Implementation, RuntimeCost | None]:
-    """The implementation and the cost of one overload, for arguments whose types only show now."""
+    """Return the implementation and the cost of one overload, for arguments whose types only show now."""
     types = overload.arguments
 
     def guarded_call(*values: object) -> object:
@@ -225,7 +225,7 @@ def no_such_overload(function: str, values: Sequence[object]) -> EvaluationError
 def dispatched(
     function: str, candidates: Sequence[tuple[Overload, Implementation]]
 ) -> tuple[Implementation, Callable[[Sequence[object]], str | None]]:
-    """The call of whichever overload fits, and which one that is."""
+    """Return the call of whichever overload fits, and which one that is."""
 
     def chosen(values: Sequence[object]) -> tuple[Overload, Implementation] | None:
         for overload, do in candidates:

@@ -73,7 +73,7 @@ def fold(parts: Fold) -> Step:
 
 
 def binding(slot: int, result: Run) -> Step:
-    """A fold over nothing, which only names a value (`optMap`, `sortBy`); `attributes.bound` computes it."""
+    """Make a fold over nothing, which only names a value (`optMap`, `sortBy`); `attributes.bound` computes it."""
 
     def run(state: State) -> object:
         state.slots[slot] = NOTHING
@@ -83,7 +83,7 @@ def binding(slot: int, result: Run) -> Step:
 
 
 def appended(slot: int, item: Run, cost: int) -> Run:
-    """`accumulator + [item]`: the list of the fold grows."""
+    """Make the step `accumulator + [item]`, which appends to the list of the fold."""
 
     def run(state: State) -> object:
         state.cost += cost

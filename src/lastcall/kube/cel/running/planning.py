@@ -230,7 +230,7 @@ class Planner:
         return self.function(node, function, overloads, arguments, steps)
 
     def special(self, function: str, overloads: tuple[str, ...], steps: list[Step]) -> Step | None:
-        """Operators that do not evaluate all their arguments, or that read an attribute."""
+        """Plan operators that do not evaluate all their arguments, or that read an attribute."""
         if function == "_&&_":
             return simple(calls.logical(steps[0].run, steps[1].run, False))
         if function == "_||_":
@@ -289,7 +289,7 @@ class Planner:
         return simple(made)
 
     def unsure(self, argument: ast.Expression) -> bool:
-        """Whether the type of an argument only shows when it is evaluated."""
+        """Return whether the type of an argument only shows when it is evaluated."""
         type_ = self.checked.types.get(argument.id)
         while type_ is not None and type_.kind in ("list", "opaque") and type_.parameters:
             type_ = type_.parameters[0]
@@ -341,7 +341,7 @@ class Planner:
         )
 
     def growing(self, node: ast.Comprehension, slot: int) -> tuple[Run | None, Run]:
-        """The start and the step of a fold that only adds to a list or a map: both in place."""
+        """Return the start and the step of a fold that only adds to a list or a map: both in place."""
         step, make = node.step, fresh_map if isinstance(node.start, ast.MapLiteral) else fresh_list
         condition = None
         if isinstance(step, ast.Call) and step.function == "_?_:_" and is_name(step.arguments[2], node.accumulator):
@@ -383,14 +383,14 @@ def is_name(node: ast.Expression, name: str) -> bool:
 
 
 def initial(name: object, value: object) -> object:
-    """The value of an optional entry, NOTHING for none."""
+    """Return the value of an optional entry, NOTHING for none."""
     if isinstance(value, Optional):
         return value.value
     raise EvaluationError(f"cannot initialize optional entry '{shown(name)}' from non-optional value {shown(value)}")
 
 
 def or_else(left: Run, right: Run, *, unwrap: bool) -> Run:
-    """`or` and `orValue`: the right side is evaluated for an optional without a value only."""
+    """Plan `or` and `orValue`: the right side is evaluated only for an optional without a value."""
 
     def run(state: State) -> object:
         value = left(state)
@@ -402,7 +402,7 @@ def or_else(left: Run, right: Run, *, unwrap: bool) -> Run:
 
 
 def member(element: Run, items: Any) -> Step | None:
-    """`in` a list of literals costs nothing; None if they are not all numbers, strings and bools."""
+    """Plan `in` a list of literals, which costs nothing; None if they are not all numbers, strings and bools."""
     if not items:
         return constant(False)
     if any(item.__class__ not in MEMBERS for item in items):

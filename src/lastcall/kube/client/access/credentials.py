@@ -63,7 +63,7 @@ class Credentials:
         self._proof = self._made()
 
     async def proof(self) -> Proof:
-        """For the next request. Raises CredentialsFailed."""
+        """Return the proof of identity for the next request. Raises CredentialsFailed."""
         if self._files and self._monotonic() - self._looked >= AGAIN_SECONDS:
             self._look()
         if self._config.plugin is not None and not self._config.token and self._has_expired():
@@ -73,7 +73,7 @@ class Credentials:
         return self._proof
 
     async def refused(self, proof: Proof) -> bool:
-        """The server answered 401 to `proof`: whether there is another one now. Raises CredentialsFailed."""
+        """Return whether there is another proof after the server's 401 to `proof`. Raises CredentialsFailed."""
         if proof is self._proof and self._files:
             self._look()
         if proof is self._proof and self._config.plugin is not None:

@@ -28,14 +28,14 @@ class Answer:
 
 
 def takes_terminal(mode: InteractiveMode, is_terminal: bool) -> bool:
-    """Whether the plugin gets the standard input. Raises ValueError."""
+    """Return whether the plugin gets the standard input. Raises ValueError."""
     if mode == "Always" and not is_terminal:
         raise ValueError("exec plugin cannot support interactive mode: standard input is not a terminal")
     return mode != "Never" and is_terminal
 
 
 def request_document(config: ClientConfig, plugin: ExecPlugin, interactive: bool) -> str:
-    """The JSON in KUBERNETES_EXEC_INFO."""
+    """Return the JSON in KUBERNETES_EXEC_INFO."""
     spec: dict[str, Any] = {"interactive": interactive}
     if plugin.provide_cluster_info:
         said = {
@@ -52,7 +52,7 @@ def request_document(config: ClientConfig, plugin: ExecPlugin, interactive: bool
 
 
 def read_answer(output: bytes, api_version: str) -> Answer:
-    """Raises ValueError. What the plugin wrote may be a secret, and is not in the error."""
+    """Read what the plugin wrote. Raises ValueError, whose text leaves the output out because it may be a secret."""
     try:
         document = orjson.loads(output)
     except orjson.JSONDecodeError as error:

@@ -30,7 +30,7 @@ class Entry:
     fields: Fields
 
     def text(self, key: str) -> str:
-        """A string, "" when it is not given. Raises KubeconfigError."""
+        """Return a string, "" when it is not given. Raises KubeconfigError."""
         return str(self._typed(key, str, "a string; write it in quotes", ""))
 
     def flag(self, key: str) -> bool:
@@ -47,7 +47,7 @@ class Entry:
         return Entry(self.name, self.file, f"{self.place}.{key}", found)
 
     def items(self, key: str) -> list["Entry"]:
-        """Of a list of mappings."""
+        """Return the entries of a list of mappings."""
         found = self._typed(key, list, "a list", [])
         if not all(isinstance(each, dict) for each in found):
             raise self.wrong(key, "must be a list of mappings")
@@ -77,7 +77,7 @@ class Merged:
 
 
 def merged(files: Sequence[tuple[str, Any]]) -> Merged:
-    """(path, decoded YAML) of each file, in order. Raises KubeconfigError."""
+    """Merge `files`, (path, decoded YAML) of each file in order. Raises KubeconfigError."""
     current = ""
     found: dict[str, dict[str, Entry]] = {kind: {} for kind in _KINDS}
     for file, data in files:

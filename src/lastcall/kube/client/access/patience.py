@@ -23,7 +23,7 @@ _SAFE = ("GET", "HEAD")
 
 
 def wait_before(error: StatusError | ConnectionLost, method: str, attempt: int) -> float | None:
-    """Seconds until the next attempt, without jitter; None if there must be none. `attempt` counts from 0. Pure."""
+    """Return the seconds until the next attempt, without jitter; None for no more. `attempt` counts from 0. Pure."""
     backoff: float = min(FIRST_SECONDS * 2.0 ** min(attempt, 10), MOST_SECONDS)
     if isinstance(error, UnusableAnswer):
         return None

@@ -16,7 +16,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def pod_config(asked: Overrides, environ: Mapping[str, str], account: Path | None = None) -> ClientConfig | None:
-    """None where this is not a Pod, or one without a token. Raises KubeconfigError."""
+    """Return the configuration of this Pod; None where there is no Pod, or no token. Raises KubeconfigError."""
     folder = account or SERVICE_ACCOUNT
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     token_file, ca_file = folder / "token", folder / "ca.crt"

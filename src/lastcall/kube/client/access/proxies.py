@@ -19,7 +19,7 @@ SCHEMES = ("http", "https", "socks5")
 
 
 def proxy_for(server: str, proxy_url: str, environ: Mapping[str, str]) -> str:
-    """A URL, or "" for none. Raises KubeconfigError."""
+    """Return the URL of the proxy, or "" for none. Raises KubeconfigError."""
     if proxy_url:
         return _checked(proxy_url, "proxy-url")
     parts = urlsplit(server)

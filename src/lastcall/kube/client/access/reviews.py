@@ -20,7 +20,7 @@ class Request(Protocol):
 
 
 async def user_name(request: Request) -> str:
-    """Whom the API server takes us for, "" where it has no such question. Raises StatusError, ConnectionLost."""
+    """Return whom the API server takes us for, "" where it has no such API. Raises StatusError, ConnectionLost."""
     for version in ("v1", "v1beta1"):
         group_version = f"authentication.k8s.io/{version}"
         body = {"apiVersion": group_version, "kind": "SelfSubjectReview"}
@@ -34,7 +34,7 @@ async def user_name(request: Request) -> str:
 
 
 async def denied(request: Request, wanted: Iterable[Right]) -> list[Right]:
-    """Those of the rights that the user has not, with the user's name. Raises StatusError, ConnectionLost."""
+    """Return the rights that the user does not have, with the user's name. Raises StatusError, ConnectionLost."""
     found = [right for right in wanted if not await _is_allowed(request, right)]
     user = await user_name(request) if found else ""
     return [replace(right, user=right.user or user) for right in found]

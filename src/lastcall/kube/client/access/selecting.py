@@ -41,7 +41,7 @@ _REMOVED = {
 
 
 def select(files: Merged, overrides: Overrides, read: Read) -> ClientConfig:
-    """Raises KubeconfigError."""
+    """Choose the context and make its configuration. Raises KubeconfigError."""
     name = overrides.context or files.current_context
     first = files.files[0]
     if not name:
@@ -88,7 +88,7 @@ def select(files: Merged, overrides: Overrides, read: Read) -> ClientConfig:
 
 
 def impersonation(said: Impersonation, asked: Impersonation, place: str) -> Impersonation:
-    """What the file says with what options say in place of it. Raises KubeconfigError."""
+    """Return what the file says, with what options say in place of it. Raises KubeconfigError."""
     result = Impersonation(
         asked.user or said.user, asked.groups or said.groups, asked.uid or said.uid, asked.extra or said.extra
     )

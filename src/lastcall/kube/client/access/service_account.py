@@ -29,7 +29,7 @@ LEEWAY = 0.2
 
 
 def renew_at(now: float, expires: float) -> float:
-    """When to ask for the next token. Seconds since 1970, by our own clock. Pure."""
+    """Return when to ask for the next token, in seconds since 1970 by our own clock. Pure."""
     return now + max(0.0, expires - now) * (1 - LEEWAY)
 
 

@@ -5,7 +5,7 @@ from lastcall.world.aiohttp_inside.client import aiohttp
 
 
 def socks_connector(proxy: str, *, keepalive_timeout: float) -> aiohttp.TCPConnector:
-    """The proxy looks names up, as with Go's client. Raises KubeconfigError."""
+    """Make a connector whose proxy resolves names, as with Go's client. Raises KubeconfigError."""
     try:
         # late: of the extra `socks`, which few install
         from aiohttp_socks import ProxyConnector

@@ -9,7 +9,7 @@ from lastcall.kube.client.access.errors import KubeconfigError
 def make_ssl_context(
     *, ca_pem: bytes = b"", cert_pem: bytes = b"", key_pem: bytes = b"", insecure_skip_tls_verify: bool = False
 ) -> ssl.SSLContext:
-    """A client context that trusts `ca_pem` (the system's authorities when empty). Raises KubeconfigError."""
+    """Return a client context that trusts `ca_pem` (the system's authorities when empty). Raises KubeconfigError."""
     try:
         context = ssl.create_default_context(cadata=ca_pem.decode("ascii") if ca_pem else None)
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:

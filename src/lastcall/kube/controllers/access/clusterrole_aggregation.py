@@ -22,7 +22,7 @@ COMPONENT = "clusterrole-aggregation-controller"
 
 
 def aggregated_rules(role: Object, roles: Iterable[Object]) -> list[Object]:
-    """The rules of all `roles` that `role` selects, itself excepted: by selector, then by name, each rule once.
+    """Return the rules of all `roles` that `role` selects, except its own: by selector, then by name, each rule once.
 
     Raises ValueError for a selector with an unknown operator.
     """

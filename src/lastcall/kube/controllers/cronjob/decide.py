@@ -46,7 +46,7 @@ class Start:
 
 
 def decide_start(cron_job: CronJob, active: list[ObjectReference], now: float) -> Start:
-    """`active` are the references of `status.active` as they stand now."""
+    """Decide whether a Job starts now. `active` are the current references of `status.active`."""
     spec, status = cron_job["spec"], cron_job.get("status") or {}
     if spec.get("suspend"):
         return Start()
@@ -80,7 +80,7 @@ def decide_start(cron_job: CronJob, active: list[ObjectReference], now: float) -
 
 
 def last_due(cron_job: CronJob, schedule: Schedule, now: float, *, with_deadline: bool) -> tuple[float | None, bool]:
-    """(the last time that was due and may not have been met, whether many were missed).
+    """Return (the last time that was due and may have been missed, whether many were missed).
 
     (`mostRecentScheduleTime`; where that guesses from the distance of the first two, this looks.)
     """
@@ -105,7 +105,7 @@ def _earliest(cron_job: CronJob) -> float:
 
 
 def seconds_until_next(cron_job: CronJob, schedule: Schedule, now: float) -> float | None:
-    """None when it is never due. (`nextScheduleTimeDuration`)"""
+    """Return the seconds until the next start, None when it is never due. (`nextScheduleTimeDuration`)"""
     last, _ = last_due(cron_job, schedule, now, with_deadline=False)
     due = schedule.next(max(_earliest(cron_job) if last is None else last, 0.0))
     if due is not None and due <= now:
@@ -114,7 +114,7 @@ def seconds_until_next(cron_job: CronJob, schedule: Schedule, now: float) -> flo
 
 
 def job_name(cron_job: CronJob, due: float) -> str:
-    """By the minute, so that no time can start two."""
+    """Name the Job by the minute, so that no time can start two."""
     return f"{name_of(cron_job)}-{int(due) // 60}"
 
 
@@ -146,7 +146,7 @@ def _local(due: float, zone: str | None) -> str:
 
 
 def reference_to(job: Job) -> ObjectReference:
-    """An entry of `status.active`."""
+    """Return an entry of `status.active`."""
     return {
         "kind": JOBS.kind,
         "namespace": namespace_of(job),
@@ -158,7 +158,7 @@ def reference_to(job: Job) -> ObjectReference:
 
 
 def jobs_to_forget(cron_job: CronJob, jobs: Iterable[Job]) -> list[Job]:
-    """Finished Jobs beyond the history limits, the oldest first. (`cleanupFinishedJobs`)"""
+    """Return finished Jobs beyond the history limits, the oldest first. (`cleanupFinishedJobs`)"""
     spec, found = cron_job["spec"], list(jobs)
     gone: list[Job] = []
     for how, limit in (

@@ -52,7 +52,7 @@ class Cron:
         return (day and weekday) if self.any_day else (day or weekday)
 
     def matches(self, moment: datetime) -> bool:
-        """`moment` is a whole minute in the schedule's zone."""
+        """Return whether `moment`, a whole minute in the schedule's zone, is due."""
         return (
             moment.minute in self.minutes
             and moment.hour in self.hours
@@ -61,7 +61,7 @@ class Cron:
         )
 
     def next(self, after: float) -> float | None:
-        """The first time later than `after`; None when there is none within five years."""
+        """Return the first time later than `after`; None when there is none within five years."""
         at = (max(int(after), _EARLIEST) // MINUTE + 1) * MINUTE
         last = min(at + YEARS * 366 * DAY, _LATEST)
         while at <= last:
@@ -84,7 +84,7 @@ class Cron:
         return at + (later - local.minute) * MINUTE
 
     def last(self, earliest: float, now: float) -> float | None:
-        """The last time after `earliest` that is not later than `now`."""
+        """Return the last time after `earliest` that is not later than `now`."""
         found = self.next(earliest)
         if found is None or found > now:
             return None
@@ -110,7 +110,10 @@ def _midnight(day: datetime, after: int) -> int:
 
 @lru_cache(maxsize=1024)
 def parse_schedule(text: str, zone: str | None = None) -> Schedule:
-    """`zone` is an IANA name; None is UTC. Raises ValueError with the parser's own words, or for an unknown zone."""
+    """Parse a schedule; `zone` is an IANA name, None is UTC.
+
+    Raises ValueError with the parser's own words, or for an unknown zone.
+    """
     read = parse(text)
     if isinstance(read, int):
         return Every(read)

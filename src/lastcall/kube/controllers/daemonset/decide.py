@@ -59,7 +59,7 @@ class Plan:
 
 
 def target_node(pod: Pod) -> str:
-    """The node a daemon Pod runs on, or is meant for. (`GetTargetNodeName`)"""
+    """Return the node a daemon Pod runs on, or is meant for. (`GetTargetNodeName`)"""
     spec = pod.get("spec") or {}
     if spec.get("nodeName"):
         return str(spec["nodeName"])
@@ -74,7 +74,8 @@ def target_node(pod: Pod) -> str:
 
 
 def by_node(pods: Sequence[Pod]) -> dict[str, list[Pod]]:
-    """Pods that count, by node: one that has ended and is being deleted does not. (`getNodesToDaemonPods`)"""
+    """Group the Pods that count by node. A Pod that has ended and is being deleted does not.
+    (`getNodesToDaemonPods`)"""
     found: dict[str, list[Pod]] = {}
     for pod in pods:
         if is_terminating(pod) and (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
@@ -84,7 +85,7 @@ def by_node(pods: Sequence[Pod]) -> dict[str, list[Pod]]:
 
 
 def new_pod(owner: DaemonSet, node: str, revision: str) -> Pod:
-    """Pinned to its node by affinity and left to the scheduler; tolerates what a node suffers from. (`NewPod`)"""
+    """Make a Pod that is pinned to its node by affinity, left to the scheduler and tolerates node taints. (`NewPod`)"""
     pod = pod_from_template(owner["spec"]["template"], name_of(owner), controller_reference(owner, DAEMONSETS))
     pod["metadata"]["namespace"] = namespace_of(owner)
     generation = (owner["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)
@@ -119,7 +120,7 @@ def _pin(spec: PodSpec, node: str) -> None:
 
 
 def should_run(owner: DaemonSet, node: Node) -> tuple[bool, bool]:
-    """(a new Pod may start there, a running one may stay). (`NodeShouldRunDaemonPod`)"""
+    """Return (a new Pod may start there, a running one may stay). (`NodeShouldRunDaemonPod`)"""
     spec = copy_object((owner["spec"]["template"].get("spec")) or {})
     if spec.get("nodeName") and spec["nodeName"] != name_of(node):
         return False, False
@@ -134,7 +135,7 @@ def should_run(owner: DaemonSet, node: Node) -> tuple[bool, bool]:
 
 
 def limits(owner: DaemonSet, desired: int) -> tuple[int, int]:
-    """(maxSurge, maxUnavailable) as numbers, both rounded up. (`updatedDesiredNodeCounts`)"""
+    """Return (maxSurge, maxUnavailable) as numbers, both rounded up. (`updatedDesiredNodeCounts`)"""
     rolling = (owner["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
     surge = scaled(rolling.get("maxSurge"), desired, up=True)
     unavailable = scaled(rolling.get("maxUnavailable", 1), desired, up=True)
@@ -162,7 +163,7 @@ def _is_available(owner: DaemonSet, pod: Pod, now: float) -> bool:
 def manage(
     owner: DaemonSet, nodes: Sequence[Node], pods: Mapping[str, Sequence[Pod]], revision: str, now: float
 ) -> Plan:
-    """Every node that should has one Pod, and no other has any. (`manage`)"""
+    """Plan one Pod for every node that should have one, and none for any other. (`manage`)"""
     create: list[str] = []
     remove: list[Removal] = []
     for node in nodes:
@@ -209,7 +210,7 @@ def _surplus(owner: DaemonSet, here: Sequence[Pod], revision: str, now: float) -
 def rolling_update(
     owner: DaemonSet, nodes: Sequence[Node], pods: Mapping[str, Sequence[Pod]], revision: str, now: float
 ) -> Plan:
-    """The next Pods to replace within maxUnavailable or maxSurge. (`rollingUpdate`)"""
+    """Plan the next Pods to replace within maxUnavailable or maxSurge. (`rollingUpdate`)"""
     desired = sum(should_run(owner, node)[0] for node in nodes)
     surge, unavailable = limits(owner, desired)
     why = f"DaemonSet {name_of(owner)} rolls out revision {revision}"
@@ -329,7 +330,7 @@ def _is_ready(pod: Pod) -> bool:
 
 
 def seconds_until_change(owner: DaemonSet, pods: Mapping[str, Sequence[Pod]], now: float) -> float | None:
-    """When the next Pod becomes available by time alone."""
+    """Return the seconds until the next Pod becomes available by time alone."""
     min_ready = owner["spec"].get("minReadySeconds") or 0
     waits = [seconds_until_available(pod, min_ready, now) for here in pods.values() for pod in here]
     return min((wait for wait in waits if wait), default=None)

@@ -43,7 +43,7 @@ def revision_of(obj: ReplicaSet) -> int:
 
 
 def template_hash(template: AnyObject, collision_count: int | None = None) -> str:
-    """FNV-1a over the template, in letters that spell no words. (`ComputeHash`, `SafeEncodeString`)
+    """Hash the template with FNV-1a, in letters that spell no words. (`ComputeHash`, `SafeEncodeString`)
 
     The original hashes Go's print of the struct; ours hashes its JSON, so that the values differ and the use does not.
     """
@@ -68,7 +68,7 @@ def _without_hash(template: PodTemplateSpec) -> AnyObject:
 
 
 def find_new(deployment: Deployment, replica_sets: Sequence[ReplicaSet]) -> ReplicaSet | None:
-    """The oldest one with the Deployment's template."""
+    """Find the oldest ReplicaSet with the Deployment's template."""
     template = deployment["spec"]["template"]
     return next(
         (each for each in by_age(replica_sets) if equal_ignoring_hash(each["spec"]["template"], template)), None
@@ -80,7 +80,7 @@ def find_old(replica_sets: Sequence[ReplicaSet], new: ReplicaSet | None) -> list
 
 
 def new_replica_set(deployment: Deployment, collision_count: int | None) -> ReplicaSet:
-    """As it is created, but for its replicas and annotations."""
+    """Make the new ReplicaSet as it is created, but for its replicas and annotations."""
     spec = deployment["spec"]
     template = copy_object(spec["template"])
     value = template_hash(spec["template"], collision_count)
@@ -112,7 +112,7 @@ def with_replicas_annotations(replica_set: ReplicaSet, deployment: Deployment) -
 
 
 def with_revision_annotations(replica_set: ReplicaSet, deployment: Deployment, revision: int, *, exists: bool) -> bool:
-    """The Deployment's annotations and the revision, in place; True when something changed.
+    """Set the Deployment's annotations and the revision, in place; True when something changed.
 
     (`SetNewReplicaSetAnnotations`)
     """
@@ -141,7 +141,8 @@ def _set(obj: ReplicaSet, annotations: dict[str, str]) -> bool:
 
 
 def to_clean_up(deployment: Deployment, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
-    """ReplicaSets beyond the history limit that hold nothing any more, lowest revision first. (`cleanupDeployment`)"""
+    """Return ReplicaSets beyond the history limit that no longer have Pods, lowest revision first.
+    (`cleanupDeployment`)"""
     limit = deployment["spec"].get("revisionHistoryLimit")
     if limit is None or limit == 2**31 - 1:
         return []

@@ -32,7 +32,7 @@ class Resize:
 
 
 def replicas_of(obj: Deployment | ReplicaSet | None) -> int:
-    """`spec.replicas`; 0 for no object."""
+    """Return `spec.replicas`; 0 for no object."""
     return int((obj["spec"].get("replicas") or 0) if obj is not None else 0)
 
 
@@ -41,7 +41,7 @@ def status_count(obj: Deployment | ReplicaSet | None, key: Count) -> int:
 
 
 def fenceposts(surge: int | str | None, unavailable: int | str | None, replicas: int) -> tuple[int, int]:
-    """(surge, unavailable) as numbers; both 0 would stop everything, so one Pod may be unavailable then."""
+    """Return (surge, unavailable) as numbers. Both 0 would stop everything: one Pod may be unavailable then."""
     most, least = scaled(surge, replicas, up=True), scaled(unavailable, replicas, up=False)
     return (most, least) if most or least else (0, 1)
 
@@ -68,7 +68,7 @@ def max_unavailable(deployment: Deployment) -> int:
 
 
 def new_replicas(deployment: Deployment, replica_sets: Sequence[ReplicaSet], new: ReplicaSet) -> int:
-    """How many Pods the new ReplicaSet may have now. `replica_sets` are all of them, `new` too. (`NewRSNewReplicas`)"""
+    """Return how many Pods the new ReplicaSet may have now. `replica_sets` are all, with `new`. (`NewRSNewReplicas`)"""
     if _rolling(deployment) is None:
         return replicas_of(deployment)
     room = replicas_of(deployment) + max_surge(deployment) - sum(map(replicas_of, replica_sets))
@@ -78,7 +78,7 @@ def new_replicas(deployment: Deployment, replica_sets: Sequence[ReplicaSet], new
 
 
 def shrink_old(deployment: Deployment, old: Sequence[ReplicaSet], new: ReplicaSet) -> list[Resize]:
-    """The next sizes of old ReplicaSets, in order: first without Pods that do not work, then as availability allows.
+    """Return the next sizes of old ReplicaSets: first without Pods that do not work, then as availability allows.
 
     Source: rolling.go:reconcileOldReplicaSets, cleanupUnhealthyReplicas, scaleDownOldReplicaSetsForRollingUpdate.
     """
@@ -114,5 +114,5 @@ def _age(replica_set: ReplicaSet) -> tuple[str, str]:
 
 
 def by_age(replica_sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
-    """Oldest first, names decide within a second."""
+    """Sort oldest first; names decide within a second."""
     return sorted(replica_sets, key=_age)

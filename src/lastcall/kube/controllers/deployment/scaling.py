@@ -26,7 +26,7 @@ def number_annotation(obj: Deployment | ReplicaSet, key: str) -> int | None:
 
 
 def is_scaling_event(deployment: Deployment, replica_sets: Sequence[ReplicaSet]) -> bool:
-    """A ReplicaSet with Pods was sized for another number of replicas. (`isScalingEvent`)"""
+    """Return whether a ReplicaSet with Pods was sized for another number of replicas. (`isScalingEvent`)"""
     for each in replica_sets:
         if replicas_of(each) > 0:
             desired = number_annotation(each, DESIRED_REPLICAS)
@@ -36,7 +36,7 @@ def is_scaling_event(deployment: Deployment, replica_sets: Sequence[ReplicaSet])
 
 
 def scale(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> list[Resize]:
-    """The sizes after a change of the replicas. Those that keep theirs are in it too: their annotations change."""
+    """Return the sizes after a change of the replicas. It has unchanged ones too: their annotations change."""
     wanted = replicas_of(deployment)
     active = [each for each in [*old, *([new] if new is not None else [])] if replicas_of(each) > 0]
     if len(active) <= 1:

@@ -55,8 +55,10 @@ def condition_of(status: DeploymentStatus, kind: str) -> DeploymentCondition | N
 
 
 def set_condition(status: DeploymentStatus, new: DeploymentCondition) -> None:
-    """The list of conditions is replaced, not changed, because it may be shared. The same status and reason change
-    nothing; a changed condition moves to the end."""
+    """Set a condition. The list is replaced, not changed, because it may be shared.
+
+    The same status and reason change nothing; a changed condition moves to the end.
+    """
     current = condition_of(status, new["type"])
     if current is not None and (current.get("status"), current.get("reason")) == (new["status"], new["reason"]):
         return
@@ -77,7 +79,7 @@ def remove_condition(status: DeploymentStatus, kind: str) -> None:
 def calculate_status(
     deployment: Deployment, replica_sets: Sequence[ReplicaSet], new: ReplicaSet | None, moment: datetime
 ) -> DeploymentStatus:
-    """Counts of all ReplicaSets together, and the condition Available. Counts of 0 are left out, as in Go's JSON."""
+    """Count all ReplicaSets together, and add the condition Available. Counts of 0 are left out, as in Go's JSON."""
     available = sum(status_count(each, "availableReplicas") for each in replica_sets)
     old = deployment.get("status") or {}
     counts: DeploymentStatus = {
@@ -111,7 +113,7 @@ def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
 
 
 def is_progressing(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """More new, fewer old, more ready or more available than the stored status says."""
+    """Return whether there are more new, fewer old, more ready or more available Pods than the stored status says."""
     old = deployment.get("status") or {}
 
     def count(of: DeploymentStatus, key: _Counted) -> int:
@@ -143,7 +145,7 @@ def is_timed_out(deployment: Deployment, status: DeploymentStatus, moment: datet
 def rollout_status(
     deployment: Deployment, replica_sets: Sequence[ReplicaSet], new: ReplicaSet | None, moment: datetime
 ) -> DeploymentStatus:
-    """The status with Progressing and ReplicaFailure brought up to date. (`syncRolloutStatus`)"""
+    """Return the status with Progressing and ReplicaFailure brought up to date. (`syncRolloutStatus`)"""
     status = calculate_status(deployment, replica_sets, new, moment)
     if not has_progress_deadline(deployment):
         remove_condition(status, "Progressing")
@@ -205,7 +207,7 @@ def _replica_failure(replica_sets: Sequence[ReplicaSet], new: ReplicaSet | None)
 
 
 def seconds_until_stuck(deployment: Deployment, status: DeploymentStatus, moment: datetime) -> float | None:
-    """When to look whether the deadline has passed, None for never. (`requeueStuckDeployment`)"""
+    """Return in how many seconds to check the deadline, None for never. (`requeueStuckDeployment`)"""
     progressing = condition_of(status, "Progressing")
     if progressing is None or not has_progress_deadline(deployment):
         return None

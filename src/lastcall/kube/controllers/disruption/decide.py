@@ -36,7 +36,7 @@ STALE_TIMEOUT = timedelta(minutes=2)
 
 
 def needs_scale(budget: PodDisruptionBudget) -> bool:
-    """Whether the arithmetic goes by what owners ask for and not by the Pods there are."""
+    """Return whether the arithmetic uses what owners ask for and not the Pods there are."""
     spec = budget.get("spec") or {}
     return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
 
@@ -71,14 +71,14 @@ def disrupted_pods(budget: PodDisruptionBudget, pods: Sequence[Pod], now: dateti
 
 
 def count_healthy(pods: Sequence[Pod], disrupted: Mapping[str, str]) -> int:
-    """Ready, not being deleted, and not about to be. (`countHealthyPods`)"""
+    """Count Pods that are Ready, not being deleted, and not about to be. (`countHealthyPods`)"""
     return sum(not is_terminating(pod) and name_of(pod) not in disrupted and is_pod_ready(pod) for pod in pods)
 
 
 def next_status(
     budget: PodDisruptionBudget, expected: Expected, healthy: int, disrupted: Mapping[str, str], now: datetime
 ) -> PodDisruptionBudget | None:
-    """The budget with its new status; None when nothing changes. (`updatePdbStatus`)
+    """Return the budget with its new status; None when nothing changes. (`updatePdbStatus`)
 
     Without Pods nothing is allowed, so that the first ones are safe before they have been counted.
     """
@@ -99,7 +99,7 @@ def next_status(
 
 
 def failed_status(budget: PodDisruptionBudget, message: str, now: datetime) -> PodDisruptionBudget | None:
-    """The budget that allows nothing, since it could not be worked out; None when it says so already. (`failSafe`)"""
+    """Return the budget that allows nothing after an error; None when it says so already. (`failSafe`)"""
     status = copy_object(budget.get("status") or {})
     status["disruptionsAllowed"] = 0
     condition: Condition = {"type": DISRUPTION_ALLOWED, "status": "False", "reason": SYNC_FAILED, "message": message}
@@ -116,7 +116,7 @@ def _with_status(budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus)
 
 
 def stale_for(pod: Pod, now: datetime) -> float | None:
-    """Seconds until a DisruptionTarget that is not deleted is one no more (0.0: now); None for any other Pod.
+    """Return the seconds until a DisruptionTarget without a deletion expires (0.0: now); None for any other Pod.
 
     What the kubelet said may take any time. (`nonTerminatingPodHasStaleDisruptionCondition`)
     """

@@ -66,7 +66,7 @@ class Node:
     written: list[Object] | None = None
 
     def blocking_dependents(self) -> list["Node"]:
-        """Those that hold a foreground deletion. (`blockingDependents`)"""
+        """Return the dependents that hold a foreground deletion. (`blockingDependents`)"""
         return [
             each
             for each in self.dependents.values()
@@ -110,7 +110,7 @@ class Graph:
         return len(self._nodes)
 
     def serve(self, resource: Resource) -> None:
-        """A kind that can own from now on; what was waiting for it knows it."""
+        """Add a kind that can own from now on. What was waiting for it knows it."""
         self._resources[resource.api_version, resource.kind] = resource
         for node in self._nodes.values():
             if node.resource is None and (node.api_version, node.kind) == (resource.api_version, resource.kind):
@@ -119,14 +119,14 @@ class Graph:
                     node.namespace = ""
 
     def unserve(self, resource: Resource) -> None:
-        """A kind whose objects are gone, all of them."""
+        """Remove a kind, whose objects are all gone."""
         self._resources.pop((resource.api_version, resource.kind), None)
 
     def resource_of(self, reference: Reference) -> Resource | None:
         return self._resources.get((reference.api_version, reference.kind))
 
     def observe(self, resource: Resource, obj: Object) -> Effects:
-        """An object was added or has changed."""
+        """Observe an object that was added or has changed."""
         uid, written = uid_of(obj), obj["metadata"].get("ownerReferences")
         node = self._nodes.get(uid)
         delete: dict[str, None] = {}
@@ -223,7 +223,7 @@ class Graph:
         return found
 
     def remove(self, uid: str) -> Effects:
-        """An object is gone (or never was): its dependents, and owners that waited for it, deserve a look."""
+        """Remove an object that is gone (or never was). Examine its dependents, and owners that waited for it."""
         node = self._nodes.pop(uid, None)
         if node is None:
             return NO_EFFECTS

@@ -29,7 +29,7 @@ class BackOff:
     last_failure: float = 0.0
 
     def after(self, succeeded: Iterable[Pod], failed: Iterable[Pod]) -> BackOff:
-        """With Pods that ended since. (`newBackoffRecord`)"""
+        """Return the record with Pods that ended since. (`newBackoffRecord`)"""
         last_success = max(map(finish_time, succeeded), default=None)
         failures = sorted(map(finish_time, failed))
         if last_success is not None:
@@ -40,7 +40,7 @@ class BackOff:
         return BackOff(self.failures + len(failures), failures[-1])
 
     def remaining(self, now: float) -> float:
-        """Seconds until a new Pod may be made. (`getRemainingTimeForFailuresCount`)"""
+        """Return the seconds until a new Pod may be made. (`getRemainingTimeForFailuresCount`)"""
         if self.failures <= 0:
             return 0.0
         wait = min(FIRST_SECONDS * 2.0 ** min(self.failures - 1, 10), MAX_SECONDS)
@@ -48,7 +48,7 @@ class BackOff:
 
 
 def index_remaining(failed: Pod | None, now: float) -> float:
-    """The same for one index, whose last failed Pod is `failed`. (`getRemainingTimePerIndex`)"""
+    """Return the same for one index, whose last failed Pod is `failed`. (`getRemainingTimePerIndex`)"""
     if failed is None:
         return 0.0
     return BackOff(all_index_failures(failed) + 1, finish_time(failed)).remaining(now)

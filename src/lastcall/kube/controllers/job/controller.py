@@ -58,7 +58,7 @@ MAX_BATCH_SECONDS = 1.0
 
 
 def batch_seconds(pods: int) -> float:
-    """How long changes of `pods` Pods are gathered before one sync.
+    """Return how long changes of `pods` Pods are gathered before one sync.
 
     Kubernetes always takes a second (`syncJobBatchPeriod`), so that a big Job is not counted again for each of its
     Pods. A small one is cheap to count, so it need not wait.

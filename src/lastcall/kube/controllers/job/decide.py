@@ -129,14 +129,14 @@ class View:
 
     @property
     def succeeded(self) -> int:
-        """Succeeded Pods, or completed indexes."""
+        """Count succeeded Pods, or completed indexes."""
         if self.newly_completed is not None:
             return len(self.newly_completed)
         return (self.status.get("succeeded") or 0) + len(self.uncounted_succeeded) + len(self.succeeded_now)
 
     @property
     def failed(self) -> int:
-        """Failed Pods, those left out that the policy ignores."""
+        """Count failed Pods, without those that the policy ignores."""
         counting = sum(match_failure_policy(self.job, pod).counts for pod in self.failed_now)
         return (self.status.get("failed") or 0) + len(self.uncounted_failed) + counting
 
@@ -163,7 +163,7 @@ class Decision:
 
 
 def decide(view: View, satisfied: bool) -> Decision:
-    """`satisfied`: the cache has caught up with what this controller made and deleted."""
+    """Decide about a Job. `satisfied`: the cache has caught up with what this controller made and deleted."""
     target = find_target(view)
     if target is not None:
         if not satisfied:
@@ -208,7 +208,7 @@ def find_target(view: View) -> Target | None:
 
 
 def condition_of(status: JobStatus, kind: str) -> JobCondition | None:
-    """The condition of this type if it is True."""
+    """Return the condition of this type if it is True."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == kind and condition.get("status") == "True":
             return condition
@@ -216,13 +216,13 @@ def condition_of(status: JobStatus, kind: str) -> JobCondition | None:
 
 
 def finished(job: Job) -> str:
-    """`Complete`, `Failed`, or "" for a Job that has not finished. (`IsJobFinished`)"""
+    """Return `Complete`, `Failed`, or "" for a Job that has not finished. (`IsJobFinished`)"""
     status = job.get("status") or {}
     return next((kind for kind in (COMPLETE, FAILED) if condition_of(status, kind) is not None), "")
 
 
 def matching_success_rule(spec: JobSpec, succeeded: Indexes) -> int | None:
-    """The number of the first rule of the success policy that is met. (`matchSuccessPolicy`)"""
+    """Return the number of the first rule of the success policy that is met. (`matchSuccessPolicy`)"""
     if not succeeded:
         return None
     for number, rule in enumerate((spec.get("successPolicy") or {}).get("rules") or ()):
@@ -278,7 +278,7 @@ def _why_finished(view: View, target: Target) -> str:
 
 
 def wanted_active(view: View) -> int:
-    """How many Pods are to run."""
+    """Return how many Pods are to run."""
     parallelism, completions = int(view.spec["parallelism"]), view.spec.get("completions")
     if completions is None:
         # One success is enough; what runs then may end by itself.

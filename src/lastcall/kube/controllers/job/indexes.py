@@ -22,7 +22,7 @@ class Indexes:
 
     @classmethod
     def of(cls, indexes: Iterable[int]) -> "Indexes":
-        """`indexes` in any order, also repeated."""
+        """Make the set of `indexes`, in any order, also repeated."""
         return cls._joined((index, index) for index in sorted(indexes))
 
     @classmethod
@@ -68,7 +68,7 @@ class Indexes:
         return ",".join(parts)
 
     def missing(self, completions: int) -> Iterator[int]:
-        """The indexes below `completions` that are not in the set, upwards."""
+        """Yield the indexes below `completions` that are not in the set, upwards."""
         candidate = 0
         for first, last in self.intervals:
             yield from range(candidate, min(first, completions))
@@ -79,5 +79,5 @@ class Indexes:
         return list(islice(self.missing(completions), max(0, count)))
 
     def common(self, other: "Indexes") -> int:
-        """How many indexes both have."""
+        """Count the indexes that both have."""
         return len(self) + len(other) - len(self | other)

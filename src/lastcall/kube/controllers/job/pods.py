@@ -49,13 +49,13 @@ def is_suspended(job: Job) -> bool:
 
 
 def replaces_failed_only(job: Job) -> bool:
-    """A Pod that is still ending is not replaced. (`onlyReplaceFailedPods`)"""
+    """Return whether a Pod that is still ending is not replaced. (`onlyReplaceFailedPods`)"""
     spec = job["spec"]
     return bool(spec.get("podReplacementPolicy") == "Failed" or spec.get("podFailurePolicy"))
 
 
 def is_tracked(pod: Pod) -> bool:
-    """It has the finalizer: it is not counted yet, or its count is not final."""
+    """Return whether the Pod has the finalizer: it is not counted yet, or its count is not final."""
     return TRACKING in (pod["metadata"].get("finalizers") or ())
 
 
@@ -64,7 +64,7 @@ def phase_of(pod: Pod) -> str:
 
 
 def is_failed(job: Job, pod: Pod) -> bool:
-    """Failed, or being deleted where that counts as failure. (`isPodFailed`)"""
+    """Return whether the Pod failed, or is being deleted where that counts as failure. (`isPodFailed`)"""
     phase = phase_of(pod)
     if phase == "Failed":
         return True
@@ -72,13 +72,13 @@ def is_failed(job: Job, pod: Pod) -> bool:
 
 
 def completion_index(pod: Pod) -> int | None:
-    """None for a Pod without one that can be read."""
+    """Return the completion index, None for a Pod without one that can be read."""
     index = int_of(annotations_of(pod).get(COMPLETION_INDEX))
     return index if index is not None and index >= 0 else None
 
 
 def valid_index(job: Job, pod: Pod) -> int | None:
-    """The completion index if the Job has a use for it."""
+    """Return the completion index if the Job has a use for it."""
     index = completion_index(pod)
     return index if index is not None and index < job["spec"]["completions"] else None
 
@@ -96,7 +96,7 @@ class Match:
 
 
 def match_failure_policy(job: Job, pod: Pod) -> Match:
-    """The first rule that fits. (`matchPodFailurePolicy`)"""
+    """Return the first rule that fits. (`matchPodFailurePolicy`)"""
     for number, rule in enumerate((job["spec"].get("podFailurePolicy") or {}).get("rules") or ()):
         action = rule["action"]
         what = ""
@@ -141,17 +141,17 @@ def _number(pod: Pod, key: str) -> int:
 
 
 def index_failures(pod: Pod) -> int:
-    """The failures of its index before it, those that count."""
+    """Return the failures of the Pod's index before it, those that count."""
     return _number(pod, INDEX_FAILURES)
 
 
 def all_index_failures(pod: Pod) -> int:
-    """Those that did not count included."""
+    """Return the failures of the Pod's index before it, with those that did not count."""
     return _number(pod, INDEX_FAILURES) + _number(pod, INDEX_IGNORED_FAILURES)
 
 
 def fails_its_index(job: Job, pod: Pod) -> bool:
-    """The index has had all its tries. (`isIndexFailed`)"""
+    """Return whether the index has used all its tries. (`isIndexFailed`)"""
     if not is_failed(job, pod):
         return False
     match = match_failure_policy(job, pod)
@@ -164,7 +164,7 @@ def fails_its_index(job: Job, pod: Pod) -> bool:
 
 
 def finish_time(pod: Pod) -> float:
-    """When the Pod ended, in seconds since the epoch; of one that is still ending: when that began.
+    """Return when the Pod ended, in seconds since the epoch; if it is still ending, when that began.
 
     (`backoff_utils.go:getFinishedTime`)
     """
@@ -218,7 +218,7 @@ def _sorted(pods: Iterable[Pod]) -> list[Candidate]:
 
 
 def choose_surplus(job: Job, active: Sequence[Pod], at_least: int) -> list[Surplus]:
-    """Pods whose index is wrong or taken, then as many more as it takes to remove `at_least`.
+    """Choose Pods whose index is wrong or taken, then as many more as it takes to remove `at_least`.
 
     (`activePodsForRemoval`)
     """
@@ -256,7 +256,7 @@ def choose_surplus(job: Job, active: Sequence[Pod], at_least: int) -> list[Surpl
 
 
 def new_pod(job: Job, index: int | None, replaced: Pod | None) -> Pod:
-    """The Pod for `index`; `replaced` is the failed one of the same index where each index has its own limit.
+    """Make the Pod for `index`; `replaced` is the failed one of the same index where each index has its own limit.
 
     (`manageJob`, `addCompletionIndexEnvVariables`, `getNewIndexFailureCounts`)
     """

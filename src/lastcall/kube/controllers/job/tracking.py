@@ -59,7 +59,7 @@ class Tracking:
 
 
 def track(view: View, decision: Decision, outcome: Outcome, stamp: str) -> Tracking:
-    """`stamp` is now (RFC 3339)."""
+    """Compute the first write of the status; `stamp` is now (RFC 3339)."""
     status = copy_object(view.status)
     tracked = frozenset(uid_of(pod) for pod in view.tracked)
     if not status.get("startTime") and not is_suspended(view.job):
@@ -89,7 +89,7 @@ def track(view: View, decision: Decision, outcome: Outcome, stamp: str) -> Track
 
 
 def settle(status: JobStatus, still_tracked: Set[str], tracking: Tracking, stamp: str) -> tuple[JobStatus, bool]:
-    """The second write: (status, whether the Job is finished by it). `still_tracked` are Pods with a finalizer."""
+    """Compute the second write: (status, whether the Job is finished). `still_tracked` are Pods with a finalizer."""
     status = copy_object(status)
     _count_released(status, still_tracked)
     target = tracking.target

@@ -34,7 +34,7 @@ COMPONENT = "ttl-after-finished-controller"
 
 
 def expires_at(job: Job) -> float | None:
-    """Seconds since the epoch; None for a Job that nobody has to clean up (yet). (`timeLeft`)"""
+    """Return when it expires, in seconds since the epoch; None if there is nothing to clean up. (`timeLeft`)"""
     ttl, how = job["spec"].get("ttlSecondsAfterFinished"), finished(job)
     if ttl is None or not how or is_terminating(job):
         return None

@@ -29,7 +29,7 @@ class DeclaredKinds:
         self.informer.add_handler(self._observed, lambda _, new: self._observed(new), self._gone)
 
     def resources(self) -> list[Resource]:
-        """One version of each kind."""
+        """Return one version of each kind."""
         return [resources[0] for resources in self._known.values() if resources]
 
     def _observed(self, definition: Object) -> None:

@@ -24,7 +24,7 @@ IGNORED = (EVENTS, EVENTS_V1)
 
 
 def content_of(found: Discovered) -> list[Resource]:
-    """One version of each kind whose objects a namespace has and that can be deleted."""
+    """Return one version of each kind whose objects a namespace has and that can be deleted."""
     needed = {"delete", "list"}
     return [
         each.resource for each in found.kinds if each.preferred and each.resource.namespaced and needed <= each.verbs
@@ -51,7 +51,7 @@ class DiscoveredKinds:
         self._wanted = asyncio.Event()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Work until cancelled."""
         while True:
             await self._look()
             self._wanted.clear()
@@ -60,7 +60,7 @@ class DiscoveredKinds:
                     await self._wanted.wait()
 
     def look_soon(self) -> None:
-        """Something says that there are other kinds now."""
+        """Ask the server soon, because the kinds may have changed."""
         self._wanted.set()
 
     async def synced(self) -> None:

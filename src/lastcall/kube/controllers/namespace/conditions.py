@@ -76,7 +76,7 @@ CONDITIONS = (
 
 
 def still_there(namespace: str, resource: Resource) -> str:
-    """The error about objects that should be gone and have no finalizer that would explain them."""
+    """Return the error about objects that should be gone and have no finalizer that would explain them."""
     group_version = f"{resource.group}/{resource.version}"
     return (
         f"unexpected items still remain in namespace: {namespace} for gvr: {group_version}, Resource={resource.plural}"
@@ -84,7 +84,7 @@ def still_there(namespace: str, resource: Resource) -> str:
 
 
 def problems(findings: Findings) -> dict[str, str]:
-    """Condition type → message, for what is wrong."""
+    """Return condition type → message, for what is wrong."""
     found: dict[str, str] = {}
     if findings.undiscovered:
         found["NamespaceDeletionDiscoveryFailure"] = findings.undiscovered
@@ -111,7 +111,7 @@ def problems(findings: Findings) -> dict[str, str]:
 def updated_conditions(
     old: Sequence[NamespaceCondition], wrong: Mapping[str, str], now: str
 ) -> list[NamespaceCondition]:
-    """`old` with the five brought up to date; `now` (RFC 3339) counts where a status moved. (`updateConditions`)"""
+    """Update the five conditions of `old`; `now` (RFC 3339) is for changed ones. (`updateConditions`)"""
     conditions = [each.copy() for each in old]
     for known in CONDITIONS:
         message = wrong.get(known.type)
@@ -132,8 +132,10 @@ def updated_conditions(
 
 
 def graceful_estimate(pods: Iterable[Pod], age: float) -> int:
-    """Seconds that the longest grace period among Pods that have not ended asks for; 0 when the namespace has been
-    terminating for that long (`age`, seconds) already. (`estimateGracefulTermination`)"""
+    """Return the seconds of the longest grace period among Pods that have not ended. (`estimateGracefulTermination`)
+
+    It is 0 when the namespace has been terminating for that long (`age`, seconds) already.
+    """
     periods = [
         (pod.get("spec") or {}).get("terminationGracePeriodSeconds") or 0
         for pod in pods
@@ -144,5 +146,5 @@ def graceful_estimate(pods: Iterable[Pod], age: float) -> int:
 
 
 def requeue_seconds(estimate: int) -> float:
-    """When a namespace with something left is looked at again, if nothing is seen before."""
+    """Return in how many seconds a namespace with something left is examined again, if nothing is seen before."""
     return estimate // 2 + 1

@@ -67,7 +67,7 @@ class Examination:
 
 
 def examine(node: Node, lease: Lease | None, health: NodeHealth | None, now: float, moment: str) -> Examination:
-    """One look at a node (`tryUpdateNodeHealth`). `moment` is `now` as RFC 3339."""
+    """Examine a node once (`tryUpdateNodeHealth`). `moment` is `now` as RFC 3339."""
     status: NodeStatus = node.get("status") or {}
     ready = get_condition(status, "Ready")
     heartbeat = None if ready is None else str(ready.get("lastHeartbeatTime"))
@@ -119,7 +119,7 @@ def with_lost_conditions(status: NodeStatus, created: str | None, moment: str) -
 
 
 def no_schedule_taints(node: Node) -> tuple[list[str], list[str]]:
-    """(keys to add, keys to remove) of the NoSchedule taints that follow from conditions and spec.unschedulable."""
+    """Return (keys to add, keys to remove) of the NoSchedule taints by conditions and spec.unschedulable."""
     wanted = [
         key
         for condition in (node.get("status") or {}).get("conditions") or ()
@@ -142,7 +142,7 @@ Effect = Literal["NoExecute", "NoSchedule"]
 def swapped(
     taints: Sequence[Taint], effect: Effect, add: Sequence[str], remove: Sequence[str], moment: str
 ) -> list[Taint]:
-    """The taints with `add` and without `remove`, all of one effect; what is there keeps its time."""
+    """Return the taints with `add` and without `remove`, all of one effect; existing taints keep their time."""
     kept = [taint for taint in taints if taint.get("effect") != effect or taint.get("key") not in remove]
     there = [taint.get("key") for taint in kept if taint.get("effect") == effect]
     new: list[Taint] = [{"key": key, "effect": effect, "timeAdded": moment} for key in add if key not in there]
@@ -150,7 +150,7 @@ def swapped(
 
 
 def zone_of(node: Node) -> str:
-    """`GetZoneKey`: region and zone, "" for a node that has neither."""
+    """Return region and zone, "" for a node that has neither. (`GetZoneKey`)"""
     labels = labels_of(node)
     region = labels.get("topology.kubernetes.io/region") or labels.get("failure-domain.beta.kubernetes.io/region") or ""
     zone = labels.get("topology.kubernetes.io/zone") or labels.get("failure-domain.beta.kubernetes.io/zone") or ""

@@ -33,7 +33,7 @@ BOUNDARIES: tuple[tuple[int, float, int], ...] = (
 
 
 def step_for(step: int, nodes: int) -> int:
-    """The row of `BOUNDARIES` for so many nodes, coming from row `step`."""
+    """Return the row of `BOUNDARIES` for so many nodes, coming from row `step`."""
     while nodes > BOUNDARIES[step][1]:
         step += 1
     while nodes < BOUNDARIES[step][0]:

@@ -19,7 +19,7 @@ ZoneState = Literal["Initial", "Normal", "PartialDisruption", "FullDisruption"]
 
 
 def zone_state(ready: Sequence[bool]) -> ZoneState:
-    """`ready`: one value for each node of the zone."""
+    """Return the state of a zone. `ready`: one value for each node of the zone."""
     unready = sum(1 for each in ready if not each)
     if unready and unready == len(ready):
         return "FullDisruption"
@@ -29,7 +29,7 @@ def zone_state(ready: Sequence[bool]) -> ZoneState:
 
 
 def rate(state: ZoneState, size: int) -> float:
-    """Nodes per second of a zone of `size` nodes."""
+    """Return the nodes per second of a zone of `size` nodes."""
     if state == "PartialDisruption":
         return SECONDARY_EVICTION_PER_SECOND if size > LARGE_ZONE else 0.0
     return EVICTION_PER_SECOND
@@ -61,13 +61,13 @@ class TaintQueue:
         self.per_second = per_second
 
     def seconds_to_wait(self, now: float) -> float | None:
-        """Until the next node's turn; None while there is nothing to wait for."""
+        """Return the seconds until the next node's turn; None while there is nothing to wait for."""
         if not self._waiting or not self.per_second:
             return None
         return max(0.0, self._free_at - now)
 
     def take(self, now: float) -> str | None:
-        """The node whose turn it is."""
+        """Take the node whose turn it is."""
         if self.seconds_to_wait(now) != 0.0:
             return None
         node = next(iter(self._waiting))

@@ -94,7 +94,7 @@ def _is_warming_up(status: Object, measured: Measured, now: datetime) -> bool:
 
 
 def requests_of(pods: Sequence[Object], resource: str, container: str = "") -> dict[str, int]:
-    """By Pod; of one container when it is named. Raises MetricError. (`calculatePodRequests`)"""
+    """Return the requests by Pod; of one container when it is named. Raises MetricError. (`calculatePodRequests`)"""
     requests = {}
     for pod in pods:
         total = 0
@@ -120,7 +120,8 @@ def by_utilization(
     now: datetime,
     tolerances: Tolerances,
 ) -> Wanted:
-    """`target` in percent of what Pods request. Raises MetricError. (`GetResourceReplicas`)"""
+    """Compute the replicas for a `target` in percent of what Pods request. Raises MetricError.
+    (`GetResourceReplicas`)"""
     groups = _checked(pods, measured, resource, now)
     requests = requests_of(pods, resource, container)
     values = _values(measured, groups)
@@ -148,7 +149,7 @@ def by_value(
     now: datetime,
     tolerances: Tolerances,
 ) -> Wanted:
-    """`target` is what a Pod should use on average. Raises MetricError. (`GetRawResourceReplicas`)"""
+    """Compute the replicas for a `target` that a Pod uses on average. Raises MetricError. (`GetRawResourceReplicas`)"""
     groups = _checked(pods, measured, resource, now)
     values = _values(measured, groups)
 
@@ -206,7 +207,7 @@ def _replicas(
 
 
 def measured_of(items: Collection[Object], resource: str, container: str = "") -> dict[str, Measured]:
-    """Of PodMetrics, by Pod. Raises MetricError. (metrics/client.go:getPodMetrics, getContainerMetrics)"""
+    """Read PodMetrics, by Pod. Raises MetricError. (metrics/client.go:getPodMetrics, getContainerMetrics)"""
     found = {}
     for each in items:
         containers = each.get("containers") or ()
@@ -225,7 +226,7 @@ def measured_of(items: Collection[Object], resource: str, container: str = "") -
 
 
 def window_of(text: str) -> timedelta:
-    """A metav1.Duration: `15.013s`, `1m5s`."""
+    """Parse a metav1.Duration: `15.013s`, `1m5s`."""
     minutes, m, seconds = text.rpartition("m") if not text.endswith("ms") else ("", "", text)
     try:
         thousandths = seconds.endswith("ms")

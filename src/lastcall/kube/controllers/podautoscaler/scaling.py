@@ -47,7 +47,7 @@ class Bounded(NamedTuple):
 def bounded(
     memory: Memory, behavior: Object | None, current: int, wanted: int, least: int, most: int, now: float
 ) -> Bounded:
-    """What is left of `wanted`; the recommendation is remembered."""
+    """Limit `wanted` to what is allowed, and remember the recommendation."""
     if behavior is None:
         window = DOWNSCALE_STABILIZATION
         recent = [replicas for at, replicas in memory.recommended if at >= now - window]
@@ -173,7 +173,7 @@ def _window(behavior: Object, direction: str, default: float) -> float:
 
 
 def remember(memory: Memory, behavior: Object | None, before: int, after: int, now: float) -> None:
-    """Replicas were changed. (`storeScaleEvent`)"""
+    """Record that replicas were changed. (`storeScaleEvent`)"""
     if behavior is None:
         return
     up = after > before

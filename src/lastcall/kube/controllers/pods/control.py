@@ -34,18 +34,20 @@ SLOW_START_INITIAL_BATCH = 1
 
 
 def is_pod_active(pod: Pod) -> bool:
-    """Neither ended nor ending. (`IsPodActive`)"""
+    """Return whether the Pod has neither ended nor is ending. (`IsPodActive`)"""
     return not is_pod_terminal(pod) and not is_terminating(pod)
 
 
 def is_pod_terminating(pod: Pod) -> bool:
-    """Being deleted, and not ended yet. (`IsPodTerminating`)"""
+    """Return whether the Pod is being deleted and has not ended yet. (`IsPodTerminating`)"""
     return not is_pod_terminal(pod) and is_terminating(pod)
 
 
 def seconds_until_available(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
-    """0.0 when the Pod is available, the seconds until it will be, None when it is not Ready. `now` is seconds since
-    the epoch. (`podutil.IsPodAvailable`)"""
+    """Return 0.0 when the Pod is available, the seconds until it will be, None when it is not Ready.
+
+    `now` is seconds since the epoch. (`podutil.IsPodAvailable`)
+    """
     condition = get_condition(pod.get("status") or {}, "Ready")
     if condition is None or condition.get("status") != "True":
         return None
@@ -58,7 +60,7 @@ def seconds_until_available(pod: Pod, min_ready_seconds: int, now: float) -> flo
 
 
 def pod_from_template(template: PodTemplateSpec, owner_name: str, reference: OwnerReference) -> Pod:
-    """A Pod as an owner makes it: the template's labels, annotations, finalizers and spec, a generated name.
+    """Make a Pod from the template's labels, annotations, finalizers and spec, with a generated name.
 
     A name that would be no valid prefix loses its hyphen. (`GetPodFromTemplate`)
     """
@@ -90,7 +92,7 @@ class PodControl:
         self._recorder = recorder
 
     async def create(self, pod: Pod, namespace: str, owner: AnyObject) -> Pod:
-        """Raises StatusError; the Event FailedCreate is left out when the namespace goes away."""
+        """Create a Pod. Raises StatusError; the Event FailedCreate is left out when the namespace is terminating."""
         try:
             created = await self._client.create(PODS, pod, namespace)
         except StatusError as error:
@@ -101,7 +103,7 @@ class PodControl:
         return cast("Pod", created)
 
     async def delete(self, pod: Pod, owner: AnyObject, *, rule: Rule, why: str, facts: GroundsOfDecision) -> None:
-        """DELETE with the Pod's own grace period; one that is gone already is a success. Raises StatusError.
+        """Delete with the Pod's own grace period. A Pod that is gone already is a success. Raises StatusError.
 
         `rule`, `why` (one sentence for people) and `facts` become the record DeletionDecided, the cause in the Pod's
         story.
@@ -110,8 +112,10 @@ class PodControl:
 
 
 def owner_facts(owner: AnyObject) -> OwnerOfDecision:
-    """What a record of a decision says about the owner it was made for: by uid and generation the story finds who wrote
-    what the owner asks for."""
+    """Return what a record of a decision says about the owner it was made for.
+
+    By uid and generation the story finds who wrote what the owner asks for.
+    """
     meta = owner["metadata"]
     return {
         "ownerKind": owner.get("kind", ""),
@@ -134,7 +138,7 @@ async def delete_pod(
     events: EventRecorder | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """As `PodControl.delete`, for callers without an owner. `options` are those of `Client.delete`."""
+    """Delete a Pod as `PodControl.delete` does, without an owner. `options` are those of `Client.delete`."""
     about: OwnerOfDecision = {} if owner is None else owner_facts(owner)
     version = pod["metadata"]["resourceVersion"]
     decided: DeletionDecided = {"why": why, **about, **facts, "observedResourceVersion": version}
@@ -154,7 +158,7 @@ async def delete_pod(
 async def slow_start_batch(
     count: int, act: Callable[[], Coroutine[Any, Any, None]], initial: int = SLOW_START_INITIAL_BATCH
 ) -> tuple[int, Exception | None]:
-    """`act` `count` times in batches of 1, 2, 4, …; (how many succeeded, the first error).
+    """Call `act` `count` times in batches of 1, 2, 4, …; return (how many succeeded, the first error).
 
     A batch with an error is the last one, so that a controller that cannot succeed does not flood the server.
     """

@@ -46,16 +46,16 @@ class OwnedPods:
 
     @property
     def ready(self) -> int:
-        """How many active Pods are Ready."""
+        """Count the active Pods that are Ready."""
         return sum(state.count for state in self._active() if state.what[1])
 
     @property
     def labels(self) -> list[dict[str, str]]:
-        """The different labels that active Pods have."""
+        """Return the different labels that active Pods have."""
         return [dict(labels) for labels in dict.fromkeys(state.what[2] for state in self._active())]
 
     def labeled(self, wanted: Mapping[str, str]) -> int:
-        """How many active Pods have all of `wanted`."""
+        """Count the active Pods that have all of `wanted`."""
         return sum(state.count for state in self._active() if wanted.items() <= dict(state.what[2]).items())
 
     def _active(self) -> Iterable[_State]:
@@ -101,7 +101,7 @@ class PodsByOwner:
         return self._owners.get(value, NONE)
 
     def active(self, owner: OwnedPods) -> list[Pod]:
-        """The active Pods of `owner` as the cache has them."""
+        """Return the active Pods of `owner` as the cache has them."""
         return [pod for key in owner.active if (pod := self._pods.get(*key)) is not None]
 
     def _updated(self, old: Pod, new: Pod) -> None:

@@ -42,7 +42,7 @@ class PodRoutes:
         on_update: OnUpdate[Pod] | None = None,
         on_delete: OnDelete[Pod] | None = None,
     ) -> None:
-        """As `Informer.add_handler`, for Pods that owners of `kind` may have to look at."""
+        """Add a handler as `Informer.add_handler` does, for Pods that owners of `kind` may have to examine."""
         if on_update is not None:
             self._on_update.setdefault(kind, []).append(on_update)
             self._every_update.append(on_update)

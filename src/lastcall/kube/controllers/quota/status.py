@@ -17,7 +17,7 @@ from lastcall.kube.api.resources import Resource
 
 
 def counted_kinds(hard: Iterable[str], kinds: Iterable[Resource]) -> list[Resource]:
-    """Which of the namespaced `kinds` have to be counted for a quota with these limits."""
+    """Return which of the namespaced `kinds` have to be counted for a quota with these limits."""
     names = list(hard)
     return [
         kind
@@ -27,9 +27,9 @@ def counted_kinds(hard: Iterable[str], kinds: Iterable[Resource]) -> list[Resour
 
 
 def status_of(quota: Object, objects: Mapping[Resource, Sequence[Object]], moment: datetime) -> Object | None:
-    """The new status, from all `objects` of the namespace of each counted kind; None when it would say the same.
+    """Return the new status, from all `objects` of the namespace of each counted kind; None when it would say the same.
 
-    What nobody here can count keeps the usage that another controller wrote.
+    A resource that this controller cannot count keeps the usage that another controller wrote.
     """
     hard = parse((quota.get("spec") or {}).get("hard"))
     before = quota.get("status") or {}
@@ -50,6 +50,6 @@ def status_of(quota: Object, objects: Mapping[Resource, Sequence[Object]], momen
 
 
 def lessens(quota: Object, status: Object) -> bool:
-    """Whether less would be used of anything than the quota says now."""
+    """Return whether the usage of any resource is less than the quota says now."""
     before, after = parse((quota.get("status") or {}).get("used")), parse(status["used"])
     return any(name in before and amount < before[name] for name, amount in after.items())

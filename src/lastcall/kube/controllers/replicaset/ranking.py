@@ -67,7 +67,7 @@ def candidate(pod: Pod, related: int) -> Candidate:
 
 
 def deletion_cost(pod: Pod) -> int:
-    """The annotation as a 32 bit number; an invalid one counts as 0. (`GetDeletionCostFromPodAnnotations`)"""
+    """Return the annotation as a 32 bit number; an invalid one counts as 0. (`GetDeletionCostFromPodAnnotations`)"""
     text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "")
     if not text or text.startswith("+") or (text[0] == "0" and len(text) > 1):
         return 0
@@ -174,7 +174,7 @@ class Victim:
 
 
 def choose_victims(pods: Sequence[Pod], related: Iterable[Pod], count: int, now: float) -> list[Victim]:
-    """The `count` Pods to delete, the first to go first. `related` are the Pods of ReplicaSets of the same owner."""
+    """Choose the `count` Pods to delete, the first to go first. `related` are Pods of ReplicaSets of the same owner."""
     if count >= len(pods):
         return [Victim(pod, number, len(pods), "all of them go") for number, pod in enumerate(pods, 1)]
     on_node = Counter(pod["spec"]["nodeName"] for pod in related if is_pod_active(pod) and pod["spec"].get("nodeName"))

@@ -36,7 +36,7 @@ def count(owner: ReplicaSet, pods: OwnedPods, terminating: int | None) -> Counts
 
 
 def count_each(owner: ReplicaSet, active: Sequence[Pod], terminating: int | None) -> Counts:
-    """As `count`, of Pods some of which have been claimed just now."""
+    """Count as `count` does, of Pods some of which have been claimed just now."""
     wanted = _template_labels(owner).items()
     labeled = sum(wanted <= labels_of(pod).items() for pod in active)
     return Counts(len(active), labeled, sum(map(is_pod_ready, active)), terminating)
@@ -47,7 +47,7 @@ def _template_labels(owner: ReplicaSet) -> dict[str, str]:
 
 
 def available_of(owner: ReplicaSet, active: Iterable[Pod], ready: int, now: float) -> int:
-    """How many of the active Pods are available at `now` (seconds since the epoch)."""
+    """Count the active Pods that are available at `now` (seconds since the epoch)."""
     min_ready = owner["spec"].get("minReadySeconds") or 0
     return sum(seconds_until_available(pod, min_ready, now) == 0.0 for pod in active) if min_ready else ready
 
@@ -55,7 +55,7 @@ def available_of(owner: ReplicaSet, active: Iterable[Pod], ready: int, now: floa
 def calculate_status(
     owner: ReplicaSet, counts: Counts, available: int, *, error: str, difference: int, stamp: str
 ) -> ReplicaSetStatus:
-    """The new status.
+    """Return the new status.
 
     `error` is what creating (`difference` < 0) or deleting Pods failed with, "" when it did not. `stamp` is the time
     as RFC 3339.

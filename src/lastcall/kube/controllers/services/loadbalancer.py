@@ -31,13 +31,13 @@ class NoAddress(Exception):
 
 
 def wants_load_balancer(service: Object) -> bool:
-    """Those of a class are another controller's."""
+    """Return whether the Service needs an address from us. A Service with a class is another controller's."""
     spec = service["spec"]
     return spec.get("type") == "LoadBalancer" and not spec.get("loadBalancerClass") and not is_terminating(service)
 
 
 def ingress_addresses(service: Object) -> list[str]:
-    """Of its status; "" for a host name."""
+    """Return the addresses of its status; "" for a host name."""
     ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     return [entry.get("ip") or "" for entry in ingress]
 
@@ -50,10 +50,10 @@ def ours(address: str) -> bool:
 
 
 def decide_address(service: Object, taken: Collection[str]) -> str | None:
-    """The address that the status is to name; "" for none, None when it is right as it is.
+    """Return the address that the status is to name; "" for none, None when it is right as it is.
 
-    `taken` are other Services' addresses. What is there stays, `loadBalancerIP` is granted when it can be, else it is
-    the lowest free one. Raises NoAddress.
+    `taken` are other Services' addresses. An existing address stays, `loadBalancerIP` is granted if possible, else it
+    is the lowest free one. Raises NoAddress.
     """
     now = ingress_addresses(service)
     if not wants_load_balancer(service):

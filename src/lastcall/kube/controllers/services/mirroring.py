@@ -46,13 +46,13 @@ MAX_ENDPOINTS_PER_SUBSET = 1000
 
 
 def should_mirror(endpoints: Object) -> bool:
-    """Not what asks to be left out, and not what serves as a lock (`shouldMirror`)."""
+    """Return False for Endpoints that ask to be left out, and for those that serve as a lock (`shouldMirror`)."""
     skip = labels_of(endpoints).get(SKIP_MIRROR, "").lower() in ("1", "t", "true")
     return not skip and LEADER not in (endpoints["metadata"].get("annotations") or {})
 
 
 def mirror(endpoints: Object, existing: Sequence[EndpointSlice]) -> Plan:
-    """The writes that make `existing`, the slices owned by `endpoints`, show what those say.
+    """Plan the writes that make `existing`, the slices owned by `endpoints`, show what those say.
 
     A slice that would go is written over rather than deleted where another would be created. (`recycleSlices`)
     """
@@ -100,7 +100,7 @@ def _desired(endpoints: Object) -> list[tuple[Family, list[EndpointPort], list[E
 
 
 def skipped_addresses(endpoints: Object) -> int:
-    """How many are left out because their subset has more than may be mirrored."""
+    """Count the addresses left out because their subset has more than may be mirrored."""
     counts = (
         len(subset.get("addresses") or ()) + len(subset.get("notReadyAddresses") or ())
         for subset in repack(endpoints.get("subsets") or ())

@@ -29,7 +29,7 @@ def deletes(owner: StatefulSet, when: Literal["whenDeleted", "whenScaled"]) -> b
 
 
 def wanted_owner(owner: StatefulSet, *, scaled_away: bool) -> Owner:
-    """Whom the claim of a Pod is to belong to; `scaled_away`: the Pod's ordinal is beyond the wanted number."""
+    """Return whom the claim of a Pod is to belong to; `scaled_away`: the Pod's ordinal is beyond the wanted number."""
     if scaled_away and deletes(owner, "whenScaled"):
         return "pod"
     return "set" if deletes(owner, "whenDeleted") else ""
@@ -46,7 +46,7 @@ def _references(claim: PersistentVolumeClaim) -> list[OwnerReference]:
 
 
 def has_stale_owner(claim: PersistentVolumeClaim, obj: StatefulSet | Pod, resource: Resource) -> bool:
-    """It belongs to an earlier object of this name. (`hasStaleOwnerRef`)"""
+    """Return whether the claim belongs to an earlier object of this name. (`hasStaleOwnerRef`)"""
     found = next((each for each in _references(claim) if _refers_to(each, obj, resource)), None)
     return found is not None and found.get("uid") != (uid_of(obj) if obj["metadata"].get("uid") else "")
 
@@ -68,7 +68,7 @@ def _has_other_controller(claim: PersistentVolumeClaim, owner: StatefulSet, pod:
 
 
 def is_up_to_date(claim: PersistentVolumeClaim, owner: StatefulSet, pod: Pod, *, scaled_away: bool) -> bool:
-    """Nothing is to be written. What an earlier set or Pod of the name left is not touched."""
+    """Return whether nothing is to be written. What an earlier set or Pod of the name left is not touched."""
     if has_stale_owner(claim, owner, STATEFULSETS) or has_stale_owner(claim, pod, PODS):
         return True
     ours = {uid_of(owner): "set", uid_of(pod): "pod"}
@@ -82,7 +82,7 @@ def is_up_to_date(claim: PersistentVolumeClaim, owner: StatefulSet, pod: Pod, *,
 def with_owner(
     claim: PersistentVolumeClaim, owner: StatefulSet, pod: Pod, *, scaled_away: bool
 ) -> PersistentVolumeClaim:
-    """The claim with the owner that it is to have, and without the other one."""
+    """Return the claim with the owner that it is to have, and without the other one."""
     kept = [
         each
         for each in _references(claim)

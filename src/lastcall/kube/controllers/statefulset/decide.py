@@ -61,13 +61,13 @@ class Claims(Protocol):
     """What is known of the claims of a set's Pods."""
 
     def stale(self, pod: Pod) -> bool:
-        """A Pod that is to be made would get the claim of an earlier one, which goes. (`PodClaimIsStale`)"""
+        """Return whether a new Pod would get the claim of an earlier one, which is going away. (`PodClaimIsStale`)"""
 
     def missing(self, pod: Pod) -> bool:
-        """One of them does not exist."""
+        """Return whether one of the claims does not exist."""
 
     def wrong_owner(self, pod: Pod) -> bool:
-        """They are not whose the policy says. (`ClaimsMatchRetentionPolicy`)"""
+        """Return whether the claims are not owned as the policy says. (`ClaimsMatchRetentionPolicy`)"""
 
 
 class NoClaims:
@@ -176,7 +176,7 @@ def with_identity(owner: StatefulSet, pod: Pod) -> Pod:
 
 
 def template_name(template: PersistentVolumeClaim) -> str:
-    """ "" for a claim that nobody named: its Pods are refused, and the set says why."""
+    """Return the name, "" for a claim without one: its Pods are refused, and the set says why."""
     return str((template.get("metadata") or {}).get("name") or "")
 
 
@@ -262,7 +262,7 @@ def status_of(
 
 
 def complete_rolling_update(owner: StatefulSet, status: StatefulSetStatus, *, any_strategy: bool = False) -> None:
-    """All Pods are of the new revision: it becomes the current one, in place. (`completeRollingUpdate`)
+    """Make the new revision the current one, in place, when all Pods are of it. (`completeRollingUpdate`)
 
     Since 1.37 with every strategy, before with RollingUpdate only (kubernetes#136833).
     """
@@ -283,14 +283,14 @@ class Slots:
     pods: Mapping[int, Pod]
 
     def filled(self) -> list[Pod]:
-        """The Pods that have a wanted ordinal, the lowest first."""
+        """Return the Pods that have a wanted ordinal, the lowest first."""
         return [self.pods[ordinal] for ordinal in sorted(self.pods) if ordinal in self.ordinals]
 
 
 def decide(
     owner: StatefulSet, revisions: Revisions, pods: Sequence[Pod], now: float, claims: Claims = NO_CLAIMS
 ) -> Decision:
-    """`pods` are the members the set owns, in any order. `now` in seconds since the epoch."""
+    """Decide what to do for `pods`, the members the set owns, in any order. `now` in seconds since the epoch."""
     if is_terminating(owner):
         return Decision()
     by_ordinal = {parent_and_ordinal(pod)[1]: pod for pod in pods}

@@ -24,7 +24,7 @@ COMPONENT = "volumeattributesclass-protection-controller"
 
 
 def classes_of_claim(claim: Object) -> set[str]:
-    """The one asked for, the one in force and the one on its way. (`getPVCReferencedVACNames`)"""
+    """Return the class asked for, the one in force and the one on its way. (`getPVCReferencedVACNames`)"""
     spec, status = claim.get("spec") or {}, claim.get("status") or {}
     target = (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName")
     named = (spec.get("volumeAttributesClassName"), status.get("currentVolumeAttributesClassName"), target)

@@ -21,7 +21,7 @@ class ClaimUsers:
         pods.add_handler(self._seen, lambda _, pod: self._seen(pod), self._gone)
 
     def of(self, key: Key) -> list[Object]:
-        """The Pods that name the claim, in the order in which they came."""
+        """Return the Pods that name the claim, in the order in which they came."""
         return list(self._by_claim.get(key, {}).values())
 
     def _seen(self, pod: Object) -> None:

@@ -85,7 +85,7 @@ def decide_claim(
     classes: Mapping[str, StorageClass],
     waiting_pods: Callable[[], Sequence[str]],
 ) -> ClaimDecision:
-    """`classes` by name; `waiting_pods` answers the names of the claim's Pods that have no node yet."""
+    """Decide about a claim; `classes` by name. `waiting_pods` returns the names of its Pods that have no node yet."""
     if BIND_COMPLETED in annotations_of(claim):
         return _bound_claim(claim, volumes)
     name = claim["spec"].get("volumeName") or ""
@@ -175,7 +175,7 @@ def _named_volume(claim: PersistentVolumeClaim, volume: PersistentVolume | None)
 
 
 def mismatch(claim: PersistentVolumeClaim, volume: PersistentVolume) -> str:
-    """Why a claim cannot have the volume it names, "" when it can. (`checkVolumeSatisfyClaim`)"""
+    """Return why a claim cannot have the volume it names, "" when it can. (`checkVolumeSatisfyClaim`)"""
     if size_of(volume) < asked_size(claim):
         return "requested PV is too small"
     if class_of(volume) != class_of(claim):
@@ -199,7 +199,7 @@ def _bound_claim(claim: PersistentVolumeClaim, volumes: Volumes) -> ClaimDecisio
 
 
 def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim | None:
-    """The claim with the volume's name and the marks of the binder, None when it has them. (`bindClaimToVolume`)"""
+    """Return the claim with the volume's name and the binder's marks, None when it has them. (`bindClaimToVolume`)"""
     marks = annotations_of(claim)
     named = claim["spec"].get("volumeName") == name_of(volume)
     if named and BIND_COMPLETED in marks:
@@ -216,7 +216,7 @@ def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Persi
 def claim_status(
     claim: PersistentVolumeClaim, phase: ClaimPhase, volume: PersistentVolume | None
 ) -> PersistentVolumeClaimStatus | None:
-    """The status that the claim is to have, None when it has it. (`updateClaimStatus`)"""
+    """Return the status that the claim is to have, None when it has it. (`updateClaimStatus`)"""
     old = claim.get("status") or {}
     new: PersistentVolumeClaimStatus = {**old, "phase": phase}
     if volume is None:
@@ -243,7 +243,7 @@ class VolumeDecision:
 
 
 def decide_volume(volume: PersistentVolume, claim: PersistentVolumeClaim | None) -> VolumeDecision:
-    """`claim` is the one of the name in the claimRef, None when that is gone or another one by uid."""
+    """Decide about a volume; `claim` is named by its claimRef, None when that is gone or has another uid."""
     reference = volume["spec"].get("claimRef")
     if not reference or not reference.get("uid"):
         return VolumeDecision("Available")
@@ -272,7 +272,7 @@ def decide_volume(volume: PersistentVolume, claim: PersistentVolumeClaim | None)
 
 
 def unbound_volume(volume: PersistentVolume) -> PersistentVolume:
-    """Without its claim; what a user has reserved stays reserved. (`unbindVolume`)"""
+    """Return the volume without its claim; what a user has reserved stays reserved. (`unbindVolume`)"""
     made = copy_object(volume)
     if BOUND_BY_CONTROLLER in annotations_of(made):
         del made["metadata"]["annotations"][BOUND_BY_CONTROLLER]
@@ -284,8 +284,10 @@ def unbound_volume(volume: PersistentVolume) -> PersistentVolume:
 
 
 def decide_reclaim(volume: PersistentVolume) -> Said | None:
-    """Why a released volume cannot be reclaimed as its policy says; None when there is nothing to do here: it is
-    retained, or its provisioner deletes it. (`reclaimVolume`)"""
+    """Return why a released volume cannot be reclaimed as its policy says. (`reclaimVolume`)
+
+    None when there is nothing to do here: it is retained, or its provisioner deletes it.
+    """
     policy = volume["spec"].get("persistentVolumeReclaimPolicy")
     if policy == "Recycle":
         return Said("Warning", "VolumeFailedRecycle", NO_RECYCLER)
@@ -304,7 +306,7 @@ def decide_reclaim(volume: PersistentVolume) -> Said | None:
 def volume_status(
     volume: PersistentVolume, phase: VolumePhase, now: str, message: str = ""
 ) -> PersistentVolumeStatus | None:
-    """The status that the volume is to have, None when it has it. `now` is RFC 3339. (`updateVolumePhase`)"""
+    """Return the status that the volume is to have, None when it has it. `now` is RFC 3339. (`updateVolumePhase`)"""
     old = volume.get("status") or {}
     if old.get("phase") == phase:
         return None
@@ -315,13 +317,13 @@ def volume_status(
 
 
 def claim_key(volume: PersistentVolume) -> tuple[str, str] | None:
-    """(namespace, name) in the claimRef."""
+    """Return (namespace, name) in the claimRef."""
     reference = volume["spec"].get("claimRef")
     return (reference.get("namespace") or "", reference.get("name") or "") if reference else None
 
 
 def is_claim_of(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """The claim is the very one in the claimRef, by uid."""
+    """Return whether the claim is the very one in the claimRef, by uid."""
     return claim_key(volume) == (namespace_of(claim), name_of(claim)) and (
         volume["spec"]["claimRef"].get("uid") in (None, "", uid_of(claim))
     )

@@ -27,7 +27,7 @@ def ephemeral_volumes(pod: Object) -> list[Object]:
 
 
 def ephemeral_claim(pod: Object, volume: Object) -> Object:
-    """The claim of one volume, owned by the Pod. (`handleVolume`)"""
+    """Make the claim of one volume, owned by the Pod. (`handleVolume`)"""
     template = volume["ephemeral"]["volumeClaimTemplate"]
     given = template.get("metadata") or {}
     meta = {key: given[key] for key in ("labels", "annotations") if given.get(key)}

@@ -45,7 +45,7 @@ class Refused(Exception):
 
 
 def should_provision(claim: Object, classes: Mapping[str, Object]) -> bool:
-    """The claim waits for us, and its node is chosen where its class says so. (`shouldProvision`)"""
+    """Return whether the claim waits for us, and its node is chosen where its class says so. (`shouldProvision`)"""
     marks = annotations_of(claim)
     asked = marks.get(STORAGE_PROVISIONER, marks.get(BETA_STORAGE_PROVISIONER))
     if claim["spec"].get("volumeName") or is_terminating(claim) or asked != PROVISIONER:
@@ -62,7 +62,7 @@ def directory_name(claim: Object) -> str:
 
 
 def new_volume(claim: Object, storage_class: Object, node: Object | None, root: str) -> Object:
-    """The PersistentVolume of a claim. Raises Refused. (`Provision`)"""
+    """Make the PersistentVolume of a claim. Raises Refused. (`Provision`)"""
     if mode_of(claim) == "Block":
         raise Refused(f"{PROVISIONER} does not support block volume provisioning")
     if claim["spec"].get("selector") is not None:
@@ -96,7 +96,7 @@ def new_volume(claim: Object, storage_class: Object, node: Object | None, root: 
 
 
 def should_delete(volume: Object) -> bool:
-    """Released, ours, and to be deleted. (`shouldDelete`)"""
+    """Return whether the volume is released, ours, and to be deleted. (`shouldDelete`)"""
     return (
         annotations_of(volume).get(PROVISIONED_BY) == PROVISIONER
         and (volume.get("status") or {}).get("phase") == "Released"
@@ -106,9 +106,10 @@ def should_delete(volume: Object) -> bool:
 
 
 def directory_of(volume: Object, root: str) -> str:
-    """The name of the volume's directory below `root`. Raises Refused for a path that we did not give.
+    """Return the name of the volume's directory below `root`. Raises Refused for a path that we did not give.
 
-    Who may write PersistentVolumes could name any directory of the node here: only one that this volume got is removed.
+    A user who may write PersistentVolumes could name any directory of the node here. Only one that this volume got is
+    removed.
     """
     path = str((volume["spec"].get("hostPath") or {}).get("path") or "")
     name = path.removeprefix(f"{root}/")

@@ -30,7 +30,7 @@ _NOT_VALID = (400, 422)
 
 
 def is_held(obj: Object, finalizer: str) -> bool:
-    """Deleted, and kept by this finalizer. (`IsDeletionCandidate`)"""
+    """Return whether the object is deleted, and kept by this finalizer. (`IsDeletionCandidate`)"""
     return is_terminating(obj) and finalizer in (obj["metadata"].get("finalizers") or ())
 
 
@@ -40,7 +40,7 @@ def needs(obj: Object, finalizer: str) -> bool:
 
 
 def uses(pod: Object, claim: Object) -> bool:
-    """Whether the Pod may have the claim mounted: one without a node cannot, one that has ended still counts.
+    """Return whether the Pod may have the claim mounted: one without a node cannot, one that has ended still counts.
 
     (`podUsesPVC`)
     """

@@ -24,10 +24,10 @@ class Directories(Protocol):
     def root(self) -> str: ...
 
     async def make(self, name: str) -> None:
-        """One that everybody may write to; it may be there already. Raises OSError."""
+        """Make a directory that everybody may write to; it may exist already. Raises OSError."""
 
     async def remove(self, name: str) -> None:
-        """With all that is in it; it may be gone already. Raises OSError."""
+        """Remove a directory with all that is in it; it may be gone already. Raises OSError."""
 
 
 class SimulatedDirectories:

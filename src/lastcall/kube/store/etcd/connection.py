@@ -72,7 +72,7 @@ class Connection:
 
     @property
     def server(self) -> str:
-        """The member in use."""
+        """Return the member in use."""
         return self._options.servers[self.current]
 
     @property
@@ -80,7 +80,7 @@ class Connection:
         return len(self._channels)
 
     def leave(self, number: int) -> None:
-        """Member `number` has failed: use the next one, unless another task has done so already."""
+        """Use the next member because `number` has failed, unless another task has done so already."""
         if number == self.current:
             self.current = (number + 1) % len(self._channels)
 
@@ -94,11 +94,11 @@ class Connection:
         return calls[method]
 
     async def read(self, method: str, request: Any) -> Any:
-        """The answer of the first member that gives one. Also raises CompactedByServer."""
+        """Return the answer of the first member that gives one. Also raises CompactedByServer."""
         return await self._ask(method, request, READ_SECONDS, lambda failed: failed.meaning in ("not sent", "unsure"))
 
     async def write(self, method: str, request: Any) -> Any:
-        """Also raises LeaseGone, CompactedByServer."""
+        """Send a request that writes, and return its answer. Also raises LeaseGone, CompactedByServer."""
         return await self._ask(method, request, WRITE_SECONDS, lambda failed: failed.meaning == "not sent")
 
     async def _ask(self, method: str, request: Any, seconds: float, again: Callable[[Failure], bool]) -> Any:
@@ -156,7 +156,7 @@ class Connection:
         return tuple(found)
 
     async def watch(self, request: Any) -> "WatchCall":
-        """A stream of watches at the member in use, one that has a leader."""
+        """Open a stream of watches at the member in use, one that has a leader."""
         number = self.current
         if self._options.user and not self._token:
             await self._log_in(number)
@@ -177,7 +177,7 @@ class Connection:
         self._token = ""
 
     def stream_error(self, number: int, error: aio.AioRpcError) -> tuple[Failure, StoreError]:
-        """What ended a stream at member `number`."""
+        """Return what ended a stream at member `number`, and the error for its readers."""
         failed = failure(error.code().name, error.details() or "")
         return failed, as_store_error(self._options.servers[number], failed)
 

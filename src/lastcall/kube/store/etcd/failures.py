@@ -34,7 +34,7 @@ _TOKEN = ("invalid auth token", "revision of auth store is old", "user name is e
 
 
 def failure(code: str, details: str) -> Failure:
-    """`code` is gRPC's name of the status, `details` its text."""
+    """Judge a failed request: `code` is gRPC's name of the status, `details` its text."""
     lower = details.lower()
     if "database space exceeded" in lower:
         return Failure("refused", details, full=True)
@@ -81,7 +81,7 @@ _FIXES = (
 
 
 def as_store_error(server: str, failed: Failure) -> StoreError:
-    """The error of a request that `server` was asked last."""
+    """Return the error of a request that `server` was asked last."""
     lower = failed.text.lower()
     if failed.full:
         return StoreFull(

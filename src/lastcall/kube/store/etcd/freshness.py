@@ -19,7 +19,7 @@ class Rounds:
         self._waiting: list[asyncio.Future[None]] = []
 
     async def revision(self) -> int:
-        """The revision of everything acknowledged before this call. Raises what `ask` raises."""
+        """Return the revision of everything acknowledged before this call. Raises what `ask` raises."""
         need = self._started + 1
         while self._finished < need:
             if self._error is not None and self._failed >= need:

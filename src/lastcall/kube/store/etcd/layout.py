@@ -32,11 +32,11 @@ class Layout:
 
     @property
     def everything(self) -> tuple[bytes, bytes]:
-        """The range of all keys."""
+        """Return the range of all keys."""
         return self._start, range_end(self._start)
 
     def path(self, key: str) -> bytes:
-        """The key in etcd of our key, or of our prefix of keys (which has at least its kind, or is empty)."""
+        """Return the key in etcd of our key, or of our prefix of keys (which has at least its kind, or is empty)."""
         kind, slash, rest = key.partition("/")
         if (special := _SPECIAL.get(kind)) is not None:
             kind = special
@@ -46,7 +46,7 @@ class Layout:
         return f"{self.prefix}{kind}{slash}{rest}".encode()
 
     def key(self, path: bytes) -> str | None:
-        """Our key of a key in etcd; None for one that is not of ours."""
+        """Return our key of a key in etcd, None for a key that is not ours."""
         if not path.startswith(self._start):
             return None
         try:
@@ -67,13 +67,13 @@ class Layout:
 
 
 def range_end(start: bytes) -> bytes:
-    """The first key past all that begin with `start` (clientv3.GetPrefixRangeEnd)."""
+    """Return the first key past all that begin with `start` (clientv3.GetPrefixRangeEnd)."""
     stripped = start.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else b"\0"
 
 
 def prefix_of(text: str) -> str:
-    """--etcd-prefix. Raises StoreError for one that is empty."""
+    """Return the prefix that --etcd-prefix names. Raises StoreError for an empty one."""
     if not text.strip("/"):
         raise StoreError(f"--etcd-prefix {text!r}: is empty; fix: name a prefix, Kubernetes's is {DEFAULT_PREFIX}")
     return "/" + text.strip("/")

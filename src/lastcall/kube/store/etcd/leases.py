@@ -23,7 +23,7 @@ class _Lease(NamedTuple):
 
 
 def reuse_seconds(ttl: int) -> int:
-    """How long a lease is given to further keys."""
+    """Return for how long a lease is given to further keys."""
     return min(REUSE_SECONDS, int(REUSE_SHARE * ttl))
 
 
@@ -34,7 +34,7 @@ class Leases:
         self._keys = 0
 
     async def take(self, ttl: int) -> int:
-        """The id of a lease that lasts for `ttl` seconds at least. Raises StoreError."""
+        """Return the id of a lease that lasts for at least `ttl` seconds. Raises StoreError."""
         lease, self._keys = self._lease, self._keys + 1
         if lease is None or lease.seconds != ttl or self._keys > MOST_KEYS or monotonic(self._clock) >= lease.until:
             until = monotonic(self._clock) + reuse_seconds(ttl)
@@ -46,5 +46,5 @@ class Leases:
         return lease.id
 
     def forget(self) -> None:
-        """The lease is not there any more."""
+        """Forget the lease, which no longer exists."""
         self._lease = None

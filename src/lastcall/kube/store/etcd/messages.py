@@ -107,6 +107,6 @@ WATCH = "/etcdserverpb.Watch/Watch"
 
 
 def serializers(method: str) -> tuple[Any, Any]:
-    """(how a request of this method is written, how its answer is read)."""
+    """Return (how a request of this method is written, how its answer is read)."""
     request, response = _METHODS[method]
     return _made[request].SerializeToString, _made[response].FromString

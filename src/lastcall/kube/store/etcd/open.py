@@ -42,7 +42,7 @@ async def open_etcd(
 
 
 def check_version(server: str, version: str) -> None:
-    """Raises StoreError for an etcd that is too old."""
+    """Raise StoreError for an etcd that is too old."""
     try:
         major, minor, patch = (int(part) for part in version.partition("-")[0].split(".")[:3])
     except ValueError:

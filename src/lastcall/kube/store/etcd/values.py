@@ -37,7 +37,7 @@ def _known() -> dict[tuple[str, str], Resource]:
 
 
 def encode(obj: Object) -> bytes:
-    """What is stored for `obj`, which says its kind and apiVersion (an object of tests may not)."""
+    """Return the bytes stored for `obj`, which has its kind and apiVersion (an object of tests may not)."""
     meta = obj.get("metadata")
     if isinstance(meta, dict) and "resourceVersion" in meta:
         obj = {**obj, "metadata": {key: value for key, value in meta.items() if key != "resourceVersion"}}
@@ -51,7 +51,7 @@ def encode(obj: Object) -> bytes:
 
 
 def decode(raw: bytes, revision: int, key: str) -> Decoded:
-    """The object that is stored, with its resourceVersion. Raises Unreadable."""
+    """Return the stored object with its resourceVersion. Raises Unreadable."""
     try:
         obj: Any = decode_envelope(raw) if raw.startswith(MAGIC) else orjson.loads(raw)
     except (ProtobufError, ValueError, RecursionError) as error:
@@ -103,7 +103,7 @@ class StoredValue(Value):
         return super().encoded()
 
     def at(self, revision: int) -> "Value":
-        """The same at another revision: that of a deletion."""
+        """Return the same value at another revision: that of a deletion."""
         if self._raw is not None:
             return StoredValue(self._raw, revision, self._key)
         obj = super().parsed()

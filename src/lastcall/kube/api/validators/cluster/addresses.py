@@ -28,7 +28,7 @@ def _has_leading_zeros(address: str) -> bool:
 
 
 def is_address_name(name: str) -> list[str]:
-    """An IPAddress is named as its address in its shortest form."""
+    """Check that an IPAddress is named as its address in its shortest form."""
     if problems := is_ip(name):
         return [_LEADING_ZEROS] if _has_leading_zeros(name) else list(problems)
     shortest = str(ipaddress.ip_address(name))
@@ -97,7 +97,7 @@ def _cidr_problems(cidr: str) -> list[str]:
 
 
 def update_service_cidr(new: Object, old: Object) -> list[FieldError]:
-    """A second one may come, for the other family. (`ValidateServiceCIDRUpdate`)"""
+    """Check a change of a ServiceCIDR: a second one may come, for the other family. (`ValidateServiceCIDRUpdate`)"""
     given, stored = ((obj.get("spec") or {}).get("cidrs") for obj in (new, old))
     cidrs, before = given or [], stored or []
     if len(cidrs) != len(before) and (len(before), len(cidrs)) != (1, 2):

@@ -11,7 +11,7 @@ _WHY = f"admin access to devices requires the `{ADMIN_ACCESS}: true` label on th
 
 
 def admin_access_errors(obj: Object, old: Object | None) -> list[FieldError]:
-    """What a claim, or a template of claims, may not have in a Namespace without the label; of a change what is new."""
+    """Check what a claim, or a template, may not have in a Namespace without the label; of a change what is new."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     if old is None:
         # Errors of a template have the path of the claim that it makes.

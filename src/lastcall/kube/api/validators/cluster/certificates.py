@@ -27,12 +27,12 @@ _PEM_KINDS = (b"CERTIFICATE REQUEST", b"NEW CERTIFICATE REQUEST")
 
 
 def any_name(name: str) -> list[str]:
-    """Nobody cares what a request is called."""
+    """Accept any name of a request."""
     return []
 
 
 def validate(request: Object) -> list[FieldError]:
-    """A new request."""
+    """Check a new request."""
     return _validate(request, None)
 
 

@@ -49,7 +49,7 @@ _NO_ADDRESS = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:d
 
 
 def is_interface(text: str) -> bool:
-    """An address with the length of its network's prefix."""
+    """Return whether a text is an address with the length of its network's prefix."""
     if "/" not in text:
         return False
     try:

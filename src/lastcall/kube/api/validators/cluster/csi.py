@@ -99,7 +99,7 @@ def validate_node(node: Object) -> list[FieldError]:
 
 
 def update_node(new: Object, old: Object) -> list[FieldError]:
-    """What a driver says of itself stays, but for how many volumes it takes."""
+    """Check that what a driver says of itself stays, except how many volumes it accepts."""
     errors: list[FieldError] = []
     for stored in (old.get("spec") or {}).get("drivers") or ():
         for driver in (new.get("spec") or {}).get("drivers") or ():

@@ -39,7 +39,7 @@ def validate_template(template: Object, expressions: Expressions) -> list[FieldE
 
 
 def update_claim(new: Object, old: Object) -> list[FieldError]:
-    """The spec of claims and templates never changes."""
+    """Check that the spec of claims and templates does not change."""
     return _same_spec(new, old, "resource.v1.ResourceClaimSpec")
 
 

@@ -269,7 +269,7 @@ def _positive(queuing: Object, path: str, keys: Iterable[str]) -> Iterable[Field
 
 
 def entropy_bits(deck: int, hand: int) -> int:
-    """How many bits of a hash the choice of a hand of queues takes. (`shufflesharding.RequiredEntropyBits`)"""
+    """Return how many bits of a hash the choice of a hand of queues takes. (`shufflesharding.RequiredEntropyBits`)"""
     product = 1
     for drawn in range(min(hand, 70)):
         product *= deck - drawn

@@ -25,7 +25,10 @@ _URL_FORM = "desired format: https://host[/path]"
 
 
 def validate_configuration(obj: Object, expressions: Expressions) -> list[FieldError]:
-    """`ValidateValidatingWebhookConfiguration`, `ValidateMutatingWebhookConfiguration`."""
+    """Check a webhook configuration.
+
+    (`ValidateValidatingWebhookConfiguration`, `ValidateMutatingWebhookConfiguration`)
+    """
     errors: list[FieldError] = []
     names: set[str] = set()
     for index, webhook in enumerate(obj.get("webhooks") or ()):
@@ -94,7 +97,7 @@ def _review_versions(versions: list[str], at: str) -> list[FieldError]:
 
 
 def rule_errors(rule: Object, at: str) -> list[FieldError]:
-    """A rule with its operations, of a webhook or of a policy. (`validateRuleWithOperations`)"""
+    """Check a rule with its operations, of a webhook or of a policy. (`validateRuleWithOperations`)"""
     errors: list[FieldError] = []
     operations = rule.get("operations") or []
     if not operations:

@@ -11,7 +11,7 @@ from lastcall.kube.api.validators.common import internal
 
 
 def volume_devices(container: Object, spec: Object, path: str) -> list[FieldError]:
-    """A block device is a claim, and nothing is both a device and a directory."""
+    """Check that a block device is a claim, and nothing is both a device and a directory."""
     errors, names, paths = list[FieldError](), set[str](), set[str]()
     kinds = {volume.get("name") or "": volume for volume in spec.get("volumes") or ()}
     mounts = container.get("volumeMounts") or ()
@@ -55,7 +55,7 @@ def mount_beside_devices(container: Object, name: str, where: str, path: str) ->
 
 
 def claims_of_resources(container: Object, spec: Object, path: str) -> list[FieldError]:
-    """Each claim that a container uses is one of its Pod."""
+    """Check that each claim that a container uses is one of its Pod."""
     errors, seen = list[FieldError](), set[tuple[str, str]]()
     known = [each_one.get("name") or "" for each_one in spec.get("resourceClaims") or ()]
     for index, claim in enumerate((container.get("resources") or {}).get("claims") or ()):
@@ -101,7 +101,7 @@ def claims_of_pod(spec: Object) -> list[FieldError]:
 
 
 def claim_statuses(status: Object, spec: Object) -> list[FieldError]:
-    """What a controller says of a Pod's claims."""
+    """Check what a controller says of a Pod's claims."""
     errors, seen = list[FieldError](), set[str]()
     known = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
     for index, claim in enumerate(status.get("resourceClaimStatuses") or ()):

@@ -70,7 +70,7 @@ def _key_ref(reference: Object, path: str) -> list[FieldError]:
 
 
 def field_ref(reference: Object, path: str, supported: Sequence[str]) -> list[FieldError]:
-    """A downward API reference. (`validateObjectFieldSelector`)"""
+    """Check a downward API reference. (`validateObjectFieldSelector`)"""
     if not reference.get("apiVersion"):
         return [required(f"{path}.apiVersion")]
     field = reference.get("fieldPath") or ""

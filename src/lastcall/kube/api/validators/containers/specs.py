@@ -51,7 +51,7 @@ _MAX_ID = 2**31 - 1
 def validate_containers(
     spec: Object, volumes: Sequence[str], path: str = "spec.containers", *, grace: int | None
 ) -> list[FieldError]:
-    """`grace` is the Pod's period in seconds, None when it is itself wrong."""
+    """Check containers; `grace` is the Pod's period in seconds, None when it is itself wrong."""
     containers: list[Object] = spec.get("containers") or []
     if not containers:
         return [required(path)]
@@ -165,7 +165,7 @@ def _unique_name(container: Object, names: list[str], at: str) -> list[FieldErro
 
 
 def image_errors(container: Object, at: str) -> list[FieldError]:
-    """There is an image, and no space around its name."""
+    """Check that there is an image, and no space around its name."""
     image = container.get("image") or ""
     if not image:
         return [required(f"{at}.image")]

@@ -66,7 +66,7 @@ def _user_name(name: str) -> list[str]:
 
 
 def host_process(spec: Object, containers: Iterable[tuple[str, Object]]) -> list[FieldError]:
-    """What a Pod of processes of the host needs; `containers` come with their paths."""
+    """Check what a Pod of processes of the host needs; `containers` come with their paths."""
     errors: list[FieldError] = []
     of_pod = _host_process(spec.get("securityContext"))
     count = of_host = 0

@@ -20,19 +20,19 @@ Visit = Callable[[Object, str], Iterator[FieldError]]
 
 
 def has_embedded(schema: object) -> bool:
-    """Whether a schema has objects inside somewhere."""
+    """Return whether a schema has objects inside somewhere."""
     if isinstance(schema, dict):
         return schema.get(EMBEDDED) is True or any(map(has_embedded, schema.values()))
     return isinstance(schema, list) and any(map(has_embedded, schema))
 
 
 def coerce_embedded(schema: Any, value: Any, path: str = "", *, root: bool = False) -> list[FieldError]:
-    """Give, in place, the metadata of inner objects the form of Kubernetes's own; what cannot be it. (`Coerce`)"""
+    """Coerce, in place, the metadata of inner objects to Kubernetes's own form; return what cannot be. (`Coerce`)"""
     return list(_each(schema, value, path, root, _coerce))[:1]
 
 
 def embedded_errors(schema: Any, value: Any, path: str = "", *, root: bool = False) -> list[FieldError]:
-    """What is wrong with inner objects. With `root` the outermost is one as well. (`Validate`)"""
+    """Check inner objects. With `root` the outermost is one as well. (`Validate`)"""
     return list(_each(schema, value, path, root, _validate))
 
 

@@ -22,7 +22,7 @@ class FieldPath(NamedTuple):
 
 
 def field_path(path: str, schema: Object, *, brackets: bool = True) -> FieldPath:
-    """Raises ValueError with Kubernetes's words."""
+    """Parse a path. Raises ValueError with Kubernetes's words."""
     tokens = _TOKEN.findall(path)
     text = root = ""
     found: Any = schema

@@ -79,7 +79,7 @@ _SCALE: tuple[tuple[str, str, object], ...] = (
 
 
 def set_fields(schema: Object) -> Iterable[str]:
-    """The fields of a schema that say something, by the API server's names and in its order."""
+    """Return the fields of a schema that say something, by the API server's names and in its order."""
     return (field for field, key, zero in _SCHEMA if key in schema and schema[key] is not None and schema[key] != zero)
 
 
@@ -116,8 +116,10 @@ def shown_rule(rule: Object) -> Object:
 
 
 def shown_versions(versions: list[Object] | None, shared: Callable[[str], bool]) -> Any:
-    """`shared` says which of schema, subresources, additionalPrinterColumns and selectableFields all versions have in
-    common: those are not shown."""
+    """Return the versions as they are shown, without what all of them have in common.
+
+    `shared` says which of schema, subresources, additionalPrinterColumns and selectableFields that is.
+    """
     if versions is None:
         return None
     return [_version(each, shared) for each in versions]

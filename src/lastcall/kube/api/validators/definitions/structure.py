@@ -35,7 +35,7 @@ _NOT_IN_VALUES = (
 
 
 def cannot_be_structural(schema: Any) -> str:
-    """Why a schema cannot be read as a structural one at all, "" if it can. (`NewStructural`)"""
+    """Return why a schema cannot be read as a structural one at all, "" if it can. (`NewStructural`)"""
     if not isinstance(schema, dict):
         return ""
     for key in _UNSUPPORTED:
@@ -66,7 +66,7 @@ def inner_values(schema: Object) -> Iterable[Any]:
 
 
 def structure_errors(schema: Object, path: str) -> list[FieldError]:
-    """In the order of their texts."""
+    """Return errors in the order of their texts."""
     errors = [*_invariants(schema, _ROOT, path), *_values_complete(schema, schema, path, path)]
     return sorted(errors, key=str)
 

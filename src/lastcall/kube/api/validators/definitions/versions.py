@@ -65,7 +65,7 @@ def version_errors(versions: list[Object] | None) -> Iterable[FieldError]:
 
 
 def common_errors(versions: list[Object]) -> Iterable[FieldError]:
-    """What all versions say alike."""
+    """Check what all versions say alike."""
     if versions:
         shared = {key: _shared(versions, key) for key in _COMMON}
         common = {key: versions[0].get(key) if shared[key] else None for key in _COMMON}
@@ -75,7 +75,7 @@ def common_errors(versions: list[Object]) -> Iterable[FieldError]:
 
 
 def schemas_of(versions: list[Object]) -> list[tuple[str, Object]]:
-    """(path, schema), one for all versions that say the same."""
+    """Return (path, schema), one for all versions that say the same."""
     if _shared(versions, "schema"):
         given = [("spec.validation", each.get("schema")) for each in versions[:1]]
     else:
@@ -109,7 +109,7 @@ def _parts(own: Object, path: str, schema_name: str, no_schema: str, *, status: 
 
 
 def schema_problems(schema: Object, path: str, *, status: bool) -> Iterable[FieldError]:
-    """What is wrong with the schema of an object. (`validateCustomResourceDefinitionValidation`)"""
+    """Check the schema of an object. (`validateCustomResourceDefinitionValidation`)"""
     found: list[FieldError] = []
     if status:
         found += _root_beside_status(schema, path)

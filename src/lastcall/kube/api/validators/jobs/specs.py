@@ -102,7 +102,7 @@ def _job_spec_and_selector(spec: Object) -> list[FieldError]:
 
 
 def job_spec(spec: Object, path: str) -> list[FieldError]:
-    """The part that a Job and a CronJob's template share."""
+    """Check the part that a Job and a CronJob's template share."""
     errors: list[FieldError] = []
     for key in (
         "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
@@ -250,7 +250,10 @@ def _exit_codes(codes: Object, path: str, containers: list[str]) -> list[FieldEr
 
 
 def update_job(new: Object, old: Object) -> list[FieldError]:
-    """An indexed Job's completions may change with its parallelism; one suspended before its start has more freedom."""
+    """Check a change. An indexed Job's completions may change with its parallelism.
+
+    A Job that was suspended before its start has more freedom.
+    """
     spec, stored = new.get("spec") or {}, old.get("spec") or {}
     # The update's own validation looks at the spec once more.
     errors = _job_spec_and_selector(spec)
@@ -295,7 +298,7 @@ MAX_CRON_JOB_NAME = 52
 
 
 def schedule_problems(schedule: str) -> list[str]:
-    """What Kubernetes would say of a schedule. (`validateScheduleFormat`)"""
+    """Return what Kubernetes would say of a schedule. (`validateScheduleFormat`)"""
     problems: list[str] = []
     text = schedule
     if text.startswith(("TZ=", "CRON_TZ=")) and " " in text:

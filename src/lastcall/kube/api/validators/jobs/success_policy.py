@@ -14,7 +14,7 @@ LONGEST_INDEXES = 64 * 1024
 
 
 def success_policy(policy: Object, completions: int | None, path: str) -> list[FieldError]:
-    """`completions` is that of the Job, of the completion mode Indexed."""
+    """Check a success policy; `completions` is that of the Job, of the completion mode Indexed."""
     rules, at = policy.get("rules") or [], f"{path}.rules"
     errors: list[FieldError] = []
     if not rules:
@@ -54,12 +54,12 @@ def _rule(rule: Object, completions: int, path: str) -> list[FieldError]:
 
 
 def number_of_indexes(text: str, completions: int) -> int:
-    """How many indexes `0,2-4` names, each below `completions`. Raises ValueError in Kubernetes's words."""
+    """Count how many indexes `0,2-4` names, each below `completions`. Raises ValueError in Kubernetes's words."""
     return sum(len(each) for each in intervals_of(text, completions))
 
 
 def intervals_of(text: str, completions: int) -> list[range]:
-    """The indexes that `0,2-4` names, each below `completions`. Raises ValueError in Kubernetes's words."""
+    """Return the indexes that `0,2-4` names, each below `completions`. Raises ValueError in Kubernetes's words."""
     found: list[range] = []
     before = -1
     for interval in text.split(",") if text else ():

@@ -55,7 +55,7 @@ def validate_claim(obj: Object) -> list[FieldError]:
 
 
 def validate_claim_spec(spec: Object, path: str, *, any_group: bool = False) -> list[FieldError]:
-    """`any_group`: whether data sources may have an API group of any form. (`ValidatePersistentVolumeClaimSpec`)"""
+    """Check a claim's spec; `any_group`: data sources may have any API group. (`ValidatePersistentVolumeClaimSpec`)"""
     missing = "at least 1 access mode is required"
     errors = _access_modes(spec.get("accessModes") or (), f"{path}.accessModes", missing)
     errors += label_selector(spec.get("selector"), f"{path}.selector")
@@ -97,7 +97,7 @@ def _data_sources(spec: Object, path: str, *, any_group: bool) -> list[FieldErro
 
 
 def change_claim(new: Object, old: Object) -> list[FieldError]:
-    """All that a change of a claim is asked: an API group that is there may become any other.
+    """Check all of a change of a claim: an API group that is there may become any other.
 
     (pkg/api/persistentvolumeclaim/util.go:allowInvalidAPIGroupInDataSourceOrRef)
     """
@@ -137,7 +137,8 @@ def _resized(name: str, path: str) -> list[FieldError]:
 
 
 def update_claim(new: Object, old: Object) -> list[FieldError]:
-    """A volume's name is set once, a missing class too, and a bound claim may ask for more. (`…ClaimUpdate`)"""
+    """Check a change: a volume's name is set once, a missing class too, a bound claim may ask for more.
+    (`…ClaimUpdate`)"""
     now, before = dict(new.get("spec") or {}), dict(old.get("spec") or {})
     if not before.get("volumeName"):
         before["volumeName"] = now.get("volumeName") or ""
@@ -230,7 +231,7 @@ _NOT_INLINE = "may not be specified in the context of inline volumes"
 
 
 def validate_inline_volume(spec: Object, path: str) -> list[FieldError]:
-    """A volume that a VolumeAttachment has in itself. (`ValidatePersistentVolumeSpec`)"""
+    """Check a volume that a VolumeAttachment has in itself. (`ValidatePersistentVolumeSpec`)"""
     errors = [
         forbidden(f"{path}.{key}", _NOT_INLINE)
         for key in ("claimRef", "capacity")
@@ -271,7 +272,7 @@ def _volume_node_affinity(affinity: Object) -> list[FieldError]:
 
 
 def update_volume(new: Object, old: Object) -> list[FieldError]:
-    """The volume is looked at once more. (`ValidatePersistentVolumeUpdate`)"""
+    """Check a change, and the volume once more. (`ValidatePersistentVolumeUpdate`)"""
     return validate_volume(new) + _changes(new, old)
 
 

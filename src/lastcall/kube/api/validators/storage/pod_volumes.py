@@ -21,7 +21,7 @@ _MAX_EXPIRATION = 1 << 32
 def validate_volumes(
     volumes: Iterable[Object], path: str = "spec.volumes", *, is_pod: bool = False
 ) -> tuple[list[FieldError], list[str]]:
-    """The problems, and the names of the volumes that have none. `is_pod`: they are not of a template."""
+    """Return the problems, and the names of the volumes that have none. `is_pod`: they are not of a template."""
     errors: list[FieldError] = []
     names: list[str] = []
     for index, volume in enumerate(volumes):

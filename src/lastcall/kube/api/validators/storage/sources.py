@@ -42,7 +42,7 @@ def host_path(source: Object, path: str) -> list[FieldError]:
 
 
 def needs(*keys: str) -> Check:
-    """Each of `keys` has to be there."""
+    """Return the check that each of `keys` is there."""
 
     def check(source: Object, path: str) -> list[FieldError]:
         return [required(f"{path}.{key}") for key in keys if not source.get(key)]
@@ -279,5 +279,5 @@ OF_VOLUMES: dict[str, Check] = {
 
 
 def first_of(order: tuple[str, ...], given: dict[str, Any]) -> list[str]:
-    """The sources that are there, in the order in which Kubernetes looks: one too many is every one but the first."""
+    """Return the sources in the order in which Kubernetes looks: one too many is every one but the first."""
     return [key for key in order if given.get(key) is not None]

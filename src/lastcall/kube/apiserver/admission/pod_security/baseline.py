@@ -30,7 +30,7 @@ _PROFILES = ("RuntimeDefault", "Localhost")
 
 
 def app_armor_profile(meta: Object, spec: Object) -> Violation | None:
-    """check_appArmorProfile.go"""
+    """Check AppArmor profiles. (check_appArmorProfile.go)"""
 
     def bad(context: Object) -> str:
         profile = context.get("appArmorProfile")
@@ -52,7 +52,7 @@ def app_armor_profile(meta: Object, spec: Object) -> Violation | None:
 
 
 def capabilities_baseline(meta: Object, spec: Object) -> Violation | None:
-    """check_capabilities_baseline.go"""
+    """Check added capabilities. (check_capabilities_baseline.go)"""
     found = {name: wrong for name, context in contexts(spec) if (wrong := added_beyond(context, _CAPABILITIES))}
     if not found:
         return None
@@ -69,19 +69,19 @@ def must_not_add(found: dict[str, list[str]]) -> str:
 
 
 def host_namespaces(meta: Object, spec: Object) -> Violation | None:
-    """check_hostNamespaces.go"""
+    """Check the host's namespaces. (check_hostNamespaces.go)"""
     found = [f"{each}=true" for each in ("hostNetwork", "hostPID", "hostIPC") if spec.get(each)]
     return Violation("host namespaces", ", ".join(found)) if found else None
 
 
 def host_path_volumes(meta: Object, spec: Object) -> Violation | None:
-    """check_hostPathVolumes.go"""
+    """Check hostPath volumes. (check_hostPathVolumes.go)"""
     found = [each["name"] for each in spec.get("volumes") or () if each.get("hostPath") is not None]
     return Violation("hostPath volumes", f"{number(len(found), 'volume')} {quoted(found)}") if found else None
 
 
 def host_ports(meta: Object, spec: Object) -> Violation | None:
-    """check_hostPorts.go"""
+    """Check the host's ports. (check_hostPorts.go)"""
     found = {
         name: ports
         for name, container in containers(spec)
@@ -95,7 +95,7 @@ def host_ports(meta: Object, spec: Object) -> Violation | None:
 
 
 def host_probes_and_lifecycle(meta: Object, spec: Object) -> Violation | None:
-    """check_hostProbesAndhostLifecycle.go"""
+    """Check hosts in probes and lifecycle hooks. (check_hostProbesAndhostLifecycle.go)"""
 
     def hosts(container: Object) -> Iterator[str]:
         lifecycle = container.get("lifecycle") or {}
@@ -116,13 +116,13 @@ def host_probes_and_lifecycle(meta: Object, spec: Object) -> Violation | None:
 
 
 def privileged(meta: Object, spec: Object) -> Violation | None:
-    """check_privileged.go"""
+    """Check privileged containers. (check_privileged.go)"""
     found = [name for name, context in contexts(spec) if context.get("privileged")]
     return Violation("privileged", f"{named(found)} must not set securityContext.privileged=true") if found else None
 
 
 def proc_mount(meta: Object, spec: Object) -> Violation | None:
-    """check_procMount.go"""
+    """Check procMount. (check_procMount.go)"""
     found = {
         name: mount for name, context in contexts(spec) if (mount := context.get("procMount") or "Default") != "Default"
     }
@@ -170,7 +170,7 @@ _SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 
 
 def seccomp_annotations(meta: Object, spec: Object) -> Violation | None:
-    """check_seccompProfile_baseline.go, before 1.19"""
+    """Check seccomp annotations. (check_seccompProfile_baseline.go, before 1.19)"""
     notes = meta.get("annotations") or {}
     keys = [_SECCOMP_POD, *(f"{_SECCOMP_CONTAINER}{name}" for name, _ in containers(spec))]
     wrong = sorted(
@@ -191,7 +191,7 @@ def _bad_seccomp(context: Object) -> bool:
 
 
 def seccomp_baseline(meta: Object, spec: Object) -> Violation | None:
-    """check_seccompProfile_baseline.go"""
+    """Check seccomp profiles. (check_seccompProfile_baseline.go)"""
     pod = spec.get("securityContext") or {}
     found = {name: context for name, context in contexts(spec) if _bad_seccomp(context)}
     who = setters(_bad_seccomp(pod), list(found))
@@ -231,7 +231,7 @@ def sysctls(minor: int) -> Rule:
 
 
 def windows_host_process(meta: Object, spec: Object) -> Violation | None:
-    """check_windowsHostProcess.go"""
+    """Check Windows HostProcess containers. (check_windowsHostProcess.go)"""
 
     def is_set(context: Object) -> bool:
         return bool((context.get("windowsOptions") or {}).get("hostProcess"))

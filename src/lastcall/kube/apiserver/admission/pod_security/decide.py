@@ -84,7 +84,7 @@ def _wrong(label: str, value: str, why: str) -> FieldError:
 
 
 def parse_version(text: str) -> int | None:
-    """The minor of `v1.x`, LATEST, or None. (`ParseVersion`)"""
+    """Return the minor of `v1.x`, LATEST, or None. (`ParseVersion`)"""
     if text == "latest":
         return LATEST
     digits = text.removeprefix("v1.")
@@ -105,15 +105,17 @@ _TEMPLATES: dict[Resource, tuple[str, ...]] = {
 
 
 def is_looked_at(resource: Resource, new: Object, old: Object | None) -> bool:
-    """Pods whose changes matter, and all that makes Pods."""
+    """Return whether an object is checked: Pods whose changes matter, and all that makes Pods."""
     if resource == PODS:
         return old is None or changes_matter(new, old)
     return resource in _TEMPLATES
 
 
 def admit(resource: Resource, obj: Object, policy: Policy, minor: int) -> list[str]:
-    """The warnings for a Pod or a workload, by the rules of Kubernetes 1.`minor`. Raises the 403 StatusError of a Pod
-    that is not allowed. (`EvaluatePod`)"""
+    """Return the warnings for a Pod or a workload, by the rules of Kubernetes 1.`minor`. (`EvaluatePod`)
+
+    Raises the 403 StatusError of a Pod that is not allowed.
+    """
     pod = obj if resource == PODS else _template(resource, obj)
     if pod is None:
         return []
@@ -145,8 +147,10 @@ def _template(resource: Resource, obj: Object) -> Object | None:
 
 
 def changes_matter(new: Object, old: Object) -> bool:
-    """Whether an update of a Pod is looked at: other images, seccomp annotations or containers.
-    (`isSignificantPodUpdate`)"""
+    """Return whether an update of a Pod is checked: other images, seccomp annotations or containers.
+
+    (`isSignificantPodUpdate`)
+    """
     notes, before = (obj["metadata"].get("annotations") or {} for obj in (new, old))
     if notes.get(_SECCOMP_POD) != before.get(_SECCOMP_POD):
         return True
@@ -170,7 +174,7 @@ def changes_matter(new: Object, old: Object) -> bool:
 
 
 def check_labels(new: Object, old: Object | None) -> None:
-    """Raises the 422 StatusError for labels that cannot be read and were not there before. (`ValidateNamespace`)"""
+    """Raise the 422 StatusError for labels that cannot be read and were not there before. (`ValidateNamespace`)"""
     _, errors = policy_of(labels_of(new))
     if errors and (old is None or errors != policy_of(labels_of(old))[1]):
         raise _invalid(name_of(new), errors)
@@ -181,14 +185,14 @@ def _invalid(name: str, errors: Sequence[FieldError]) -> StatusError:
 
 
 def level_to_look_for(new: Object, old: Object) -> Level | None:
-    """The level by which existing Pods are to be looked at, None when an update makes nothing stricter."""
+    """Return the level to check existing Pods against, None when an update makes nothing stricter."""
     now, before = (policy_of(labels_of(each))[0].enforce for each in (new, old))
     relaxed = now.minor == before.minor and LEVELS.index(now.level) <= LEVELS.index(before.level)
     return None if now == before or now.level == PRIVILEGED or relaxed else now
 
 
 def warnings_about(namespace: str, pods: Iterable[Object], level: Level, minor: int) -> list[str]:
-    """Which Pods that are there would not be allowed any more, equal ones together. (`EvaluatePodsInNamespace`)"""
+    """Return which existing Pods would no longer be allowed, equal ones together. (`EvaluatePodsInNamespace`)"""
     everything = one_of_each_owner_first(pods)
     named: dict[str, list[str]] = {}
     for pod in everything[:MAX_PODS]:

@@ -18,7 +18,7 @@ from lastcall.kube.apiserver.admission.pod_security.violations import (
 
 
 def allow_privilege_escalation(meta: Object, spec: Object) -> Violation | None:
-    """check_allowPrivilegeEscalation.go"""
+    """Check allowPrivilegeEscalation. (check_allowPrivilegeEscalation.go)"""
     found = [name for name, context in contexts(spec) if context.get("allowPrivilegeEscalation") is not False]
     if not found:
         return None
@@ -27,7 +27,7 @@ def allow_privilege_escalation(meta: Object, spec: Object) -> Violation | None:
 
 
 def capabilities_restricted(meta: Object, spec: Object) -> Violation | None:
-    """check_capabilities_restricted.go"""
+    """Check that all capabilities are dropped. (check_capabilities_restricted.go)"""
     keeping = [
         n for n, context in contexts(spec) if "ALL" not in ((context.get("capabilities") or {}).get("drop") or ())
     ]
@@ -45,7 +45,7 @@ _VOLUMES = (
 
 
 def restricted_volumes(meta: Object, spec: Object) -> Violation | None:
-    """check_restrictedVolumes.go"""
+    """Check the types of volumes. (check_restrictedVolumes.go)"""
     found: dict[str, str] = {}
     for volume in spec.get("volumes") or ():
         sources = [key for key, value in volume.items() if key != "name" and value is not None]
@@ -60,7 +60,7 @@ def restricted_volumes(meta: Object, spec: Object) -> Violation | None:
 
 
 def run_as_non_root(meta: Object, spec: Object) -> Violation | None:
-    """check_runAsNonRoot.go"""
+    """Check runAsNonRoot. (check_runAsNonRoot.go)"""
     pod = (spec.get("securityContext") or {}).get("runAsNonRoot")
     said = {name: context.get("runAsNonRoot") for name, context in contexts(spec)}
     who = setters(pod is False, [name for name, value in said.items() if value is False])
@@ -73,14 +73,14 @@ def run_as_non_root(meta: Object, spec: Object) -> Violation | None:
 
 
 def run_as_user(meta: Object, spec: Object) -> Violation | None:
-    """check_runAsUser.go"""
+    """Check runAsUser. (check_runAsUser.go)"""
     pod = (spec.get("securityContext") or {}).get("runAsUser") == 0
     who = setters(pod, [name for name, context in contexts(spec) if context.get("runAsUser") == 0])
     return Violation("runAsUser=0", f"{who} must not set runAsUser=0") if who else None
 
 
 def seccomp_restricted(meta: Object, spec: Object) -> Violation | None:
-    """check_seccompProfile_restricted.go"""
+    """Check that seccomp profiles are set. (check_seccompProfile_restricted.go)"""
     if (wrong := seccomp_baseline(meta, spec)) is not None:
         return wrong
     pod = (spec.get("securityContext") or {}).get("seccompProfile")

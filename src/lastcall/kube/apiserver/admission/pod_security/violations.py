@@ -19,14 +19,14 @@ Rule = Callable[[Object, Object], Violation | None]
 
 
 def containers(spec: Object) -> Iterator[tuple[str, Object]]:
-    """Name and container. (`visitContainers`)"""
+    """Yield name and container. (`visitContainers`)"""
     for group in ("initContainers", "containers", "ephemeralContainers"):
         for container in spec.get(group) or ():
             yield container.get("name", ""), container
 
 
 def contexts(spec: Object) -> Iterator[tuple[str, Object]]:
-    """Name and securityContext of every container."""
+    """Yield name and securityContext of every container."""
     for name, container in containers(spec):
         yield name, container.get("securityContext") or {}
 
@@ -40,12 +40,12 @@ def number(count: int, one: str, several: str = "") -> str:
 
 
 def named(containers: Sequence[str]) -> str:
-    """`container "a"`, `containers "a", "b"`."""
+    """Return `container "a"`, `containers "a", "b"`."""
     return f"{number(len(containers), 'container')} {quoted(containers)}"
 
 
 def setters(pod: bool, containers: Sequence[str]) -> str:
-    """Who set something, "" for nobody: `pod and container "a"`."""
+    """Return who set something, "" for nobody: `pod and container "a"`."""
     return " and ".join([*(["pod"] if pod else []), *([named(containers)] if containers else [])])
 
 

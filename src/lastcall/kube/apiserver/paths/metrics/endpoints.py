@@ -22,7 +22,7 @@ from lastcall.world.world import World
 async def metrics(
     world: World, counts: RequestCounts, kinds: Mapping[Resource, GenericStore], version: str
 ) -> web.Response:
-    """Everything that this process counts."""
+    """Answer with everything that this process counts."""
     objects = []
     for resource, kind in kinds.items():
         entries, _, more = await kind.shared.store.list(kind.prefix, limit=1)

@@ -51,7 +51,7 @@ def request_families(counts: RequestCounts) -> Iterator[Family]:
 
 
 def storage_families(objects: Iterable[tuple[Resource, int]]) -> Iterator[Family]:
-    """Of each kind, how many objects there are."""
+    """Yield how many objects there are of each kind."""
     found = [(each, count) for each, count in objects]
     yield "apiserver_storage_objects", [({"resource": each.group_resource}, count) for each, count in found]
     yield (

@@ -89,7 +89,7 @@ class RequestCounts:
         return alike, self._clock.monotonic_ns()
 
     def end(self, begun: Open, code: int, size: int) -> None:
-        """`code` 0: nobody was answered."""
+        """Count the end of a request; `code` 0: nobody was answered."""
         alike, began_ns = begun
         alike.running -= 1
         if not code:
@@ -102,13 +102,13 @@ class RequestCounts:
             series.sizes.observe(size)
 
     def series(self) -> Iterator[tuple[Key, Series]]:
-        """Of all that was answered."""
+        """Yield the series of all that was answered."""
         for alike in self._alike.values():
             for code, series in alike.answered.items():
                 yield alike.key._replace(code=str(code)), series
 
     def in_flight(self) -> dict[str, int]:
-        """How many are worked on, without those that may take any time."""
+        """Count the requests in progress, without long-running ones."""
         found = {"mutating": 0, "readOnly": 0}
         for alike in self._alike.values():
             if not is_long_running(alike.key):
@@ -116,13 +116,13 @@ class RequestCounts:
         return found
 
     def long_running(self) -> Iterator[tuple[Key, int]]:
-        """How many are worked on of those that may take any time."""
+        """Count the long-running requests in progress."""
         for alike in self._alike.values():
             if is_long_running(alike.key):
                 yield alike.key, alike.running
 
     def event_sizes(self, resource: Resource) -> Histogram:
-        """What the sizes of a watch's events go to."""
+        """Return the histogram for the sizes of a watch's events."""
         key = (resource.group, resource.version, resource.plural)
         found = self.events.get(key)
         if found is None:

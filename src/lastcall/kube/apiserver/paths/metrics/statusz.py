@@ -11,7 +11,7 @@ PATHS = ("/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version")
 
 
 def statusz(request: web.BaseRequest, component: str, version: str, clock: Clock) -> web.Response:
-    """Raises the 406 StatusError."""
+    """Answer with the page. Raises the 406 StatusError."""
     form = pages.form(request.headers.get("Accept", ""))
     if form is None:
         message = f"only the following media types are accepted: {pages.ACCEPTED}"

@@ -50,7 +50,7 @@ class Aggregation:
             self._controller.wake()
 
     def backends(self) -> "Backends":
-        """The servers."""
+        """Return the servers."""
         if self._made is None:
             # late: most clusters have none
             from lastcall.kube.apiserver.proxying.aggregation.backends import Backends
@@ -60,7 +60,7 @@ class Aggregation:
         return self._made
 
     async def run(self) -> None:
-        """Until cancelled: keep the conditions of their APIServices."""
+        """Keep the conditions of their APIServices, until cancelled."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
@@ -76,7 +76,7 @@ class Aggregation:
                 self._controller = None
 
     async def ask(self, path: str) -> Object | None:
-        """What another server answers to a GET; None where it is this one's own. Raises StatusError."""
+        """Return what another server answers to a GET; None where it is this one's own. Raises StatusError."""
         remote = self._routes.of_path(path.partition("?")[0]) if self._routes.remote else None
         if remote is None:
             return None
@@ -86,6 +86,6 @@ class Aggregation:
         return await ask(self.backends(), remote, path)
 
     async def close(self) -> None:
-        """Requests have ended."""
+        """Close the connections, after requests have ended."""
         if self._made is not None:
             await self._made.close()

@@ -24,7 +24,7 @@ PASSED = Verdict(True, "Passed", "all checks passed")
 
 
 def look(service: Service, found: Object | None, slices: Sequence[Object]) -> Verdict:
-    """`found` is the Service object, `slices` are its EndpointSlices. PASSED: it has to be asked itself."""
+    """Judge by the Service object `found` and its EndpointSlices. PASSED: the server itself has to be asked."""
     shown = f"service/{service.name} in {go_quote(service.namespace)}"
     if found is None:
         return Verdict(False, "ServiceNotFound", f"{shown} is not present")
@@ -42,13 +42,13 @@ def look(service: Service, found: Object | None, slices: Sequence[Object]) -> Ve
 
 
 def failed_check(path: str, service: Service, why: str) -> Verdict:
-    """The server was asked for the group version, and did not answer as it should."""
+    """Return the verdict on a server that did not answer for the group version as it should."""
     url = f"https://{service.host}:{service.port}{path}"
     return Verdict(False, "FailedDiscoveryCheck", f"failing or missing response from {url}: {why}")
 
 
 def bad_status(path: str, service: Service, status: int) -> str:
-    """The reason of `failed_check` for an answer that is neither 2xx nor 3xx."""
+    """Return the reason of `failed_check` for an answer that is neither 2xx nor 3xx."""
     return f"bad status from https://{service.host}:{service.port}{path}: {status}"
 
 
@@ -57,7 +57,7 @@ def discovery_path(remote: Remote) -> str:
 
 
 def with_verdict(api_service: Object, verdict: Verdict, moment: str) -> Object | None:
-    """The status that says so; None where it is said already."""
+    """Return the status with this verdict; None where it has it already."""
     conditions = list((api_service.get("status") or {}).get("conditions") or ())
     old = next((each for each in conditions if each.get("type") == AVAILABLE), None)
     status = "True" if verdict.available else "False"
@@ -76,7 +76,7 @@ def with_verdict(api_service: Object, verdict: Verdict, moment: str) -> Object |
 
 
 def port_name(service: Object, number: int) -> str | None:
-    """The name of the Service's port with this number, None when it has none."""
+    """Return the name of the Service's port with this number, None when it has none."""
     for port in (service.get("spec") or {}).get("ports") or ():
         if port.get("port") == number:
             name: str = port.get("name") or ""
@@ -85,7 +85,7 @@ def port_name(service: Object, number: int) -> str | None:
 
 
 def endpoints_of(slices: Iterable[Object], name: str) -> list[tuple[str, int]]:
-    """(address, port) of what is ready behind the port of this name."""
+    """Return (address, port) of what is ready behind the port of this name."""
     found = []
     for each in slices:
         port = _port(each, name)

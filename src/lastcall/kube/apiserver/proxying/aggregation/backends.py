@@ -95,7 +95,7 @@ class Backends:
         return await self._dial(address, port)
 
     async def get(self, remote: Remote, path: str, accept: str, user: UserInfo, seconds: float) -> Downloaded:
-        """A whole answer. Raises DialError, aiohttp.ClientError, TimeoutError, BadBundle."""
+        """Fetch a whole answer. Raises DialError, aiohttp.ClientError, TimeoutError, BadBundle."""
         service = remote.service
         sent = [("Accept", accept), ("User-Agent", "kube-aggregator"), *user_headers(user)]
         async with (

@@ -67,7 +67,7 @@ class AvailabilityController:
             self._changed.set()
 
     async def run(self) -> None:
-        """While there are such APIServices."""
+        """Work while there are such APIServices."""
         async with Tasks() as tasks:
             for informer in (self._services, self._slices):
                 tasks.spawn(informer.run(), name="aggregation informer")
@@ -165,7 +165,7 @@ def _decoded(body: bytes) -> Any:
 
 
 async def ask(backends: Backends, remote: Remote, path: str) -> Object:
-    """A GET as the aggregator itself. Raises StatusError: the other server's own, or that it cannot be asked."""
+    """Send a GET as the aggregator itself. Raises StatusError: the other server's own, or that it is not reachable."""
     words = "the server is currently unable to handle the request"
     if not remote.available:
         raise service_unavailable(words)

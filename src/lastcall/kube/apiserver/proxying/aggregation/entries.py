@@ -9,7 +9,7 @@ from lastcall.kube.api.meta import Object
 
 
 def aggregated_entries(document: Any, group: str, version: str) -> tuple[Object, ...] | None:
-    """Of an APIGroupDiscoveryList; None when it says nothing of the group version."""
+    """Return the entries of an APIGroupDiscoveryList; None when it says nothing of the group version."""
     for item in _listed(document, "items"):
         if _text(item.get("metadata"), "name") != group:
             continue
@@ -20,7 +20,7 @@ def aggregated_entries(document: Any, group: str, version: str) -> tuple[Object,
 
 
 def entries_of_list(document: Any) -> tuple[Object, ...] | None:
-    """Of an APIResourceList; None for something else."""
+    """Return the entries of an APIResourceList; None for something else."""
     if not isinstance(document, dict) or document.get("kind") != "APIResourceList":
         return None
     entries: dict[str, Object] = {}

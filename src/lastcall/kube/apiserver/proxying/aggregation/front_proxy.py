@@ -30,7 +30,7 @@ class FrontProxy:
 
 
 def user_headers(user: UserInfo) -> Iterator[tuple[str, str]]:
-    """Who asks, for a server that trusts the certificate."""
+    """Yield headers that say who asks, for a server that trusts the certificate."""
     yield "X-Remote-User", user.name
     if user.uid:
         yield "X-Remote-Uid", user.uid
@@ -42,7 +42,7 @@ def user_headers(user: UserInfo) -> Iterator[tuple[str, str]]:
 
 
 def authentication_config(client_ca: bytes, front_proxy: FrontProxy) -> Object:
-    """The ConfigMap of kube-system by which a server that is asked knows users and us."""
+    """Return the ConfigMap of kube-system by which an aggregated server knows users and us."""
     data = {"client-ca-file": client_ca.decode()} if client_ca else {}
     if front_proxy.ca_certificate:
         data |= {

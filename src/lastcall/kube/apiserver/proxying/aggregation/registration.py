@@ -32,7 +32,7 @@ class Registration:
         self._postponed = postponed
 
     async def on_start(self) -> None:
-        """Those of Kubernetes's kinds, side by side: a durable store keeps many writes in one go."""
+        """Register Kubernetes's own kinds, side by side: a durable store keeps many writes in one go."""
         there = {name_of(each): each for each in await self._stored()}
         wanted = [local_service(*each, ON_START) for each in sorted(self._own)]
         async with Tasks() as tasks:
@@ -41,7 +41,7 @@ class Registration:
         await self.of_definitions()
 
     async def of_definitions(self) -> None:
-        """Those of declared kinds: a group version that nobody declares any more loses its own."""
+        """Register declared kinds: a group version that nobody declares any more loses its own APIService."""
         wanted = {
             service_name(*each): local_service(*each, ALWAYS) for each in self._declared() if each not in self._own
         }

@@ -46,7 +46,7 @@ class Caller:
         self._session: aiohttp.ClientSession | None = None
 
     async def call(self, spec: Object, body: bytes) -> bytes:
-        """What the webhook of this `clientConfig` and `timeoutSeconds` answers. Raises CallFailed."""
+        """Return what the webhook of this `clientConfig` and `timeoutSeconds` answers. Raises CallFailed."""
         client = spec.get("clientConfig") or {}
         seconds = spec.get("timeoutSeconds") or 10
         where = _url(client, seconds)

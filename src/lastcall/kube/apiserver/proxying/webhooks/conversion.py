@@ -34,7 +34,7 @@ class ConversionWebhook:
         self._spec = {"clientConfig": webhook.get("clientConfig") or {}, "timeoutSeconds": SECONDS}
 
     async def convert(self, objects: Sequence[Object], api_version: str) -> list[Object]:
-        """The objects in a version. Raises the 500 StatusError that says what is wrong with the webhook."""
+        """Return the objects in a version. Raises the 500 StatusError that says what is wrong with the webhook."""
         first = objects[0]
         about = f"conversion webhook for {_gvk(first)}"
         if not self._version:
@@ -62,7 +62,7 @@ def _gvk(obj: Object) -> str:
 
 
 def converted_objects(body: bytes, version: str, uid: str) -> list[Any]:
-    """What an answer has converted. Raises CallFailed. (`getConvertedObjectsFromResponse`)"""
+    """Return what an answer has converted. Raises CallFailed. (`getConvertedObjectsFromResponse`)"""
     review = decoded_review(body, version, "ConversionReview", GROUP, VERSIONS)
     response = review.get("response")
     if not isinstance(response, dict):
@@ -79,7 +79,7 @@ def converted_objects(body: bytes, version: str, uid: str) -> list[Any]:
 
 
 def problem(original: Object, converted: Object, api_version: str) -> str:
-    """What a webhook may not do to an object, as an error goes on; "" for nothing.
+    """Return what a webhook may not do to an object, as an error goes on; "" for nothing.
 
     (`validateConvertedObject`, `restoreObjectMeta`)
     """

@@ -68,7 +68,7 @@ class Webhooks:
     async def validate(
         self, reader: Reader, context: RequestContext, write: Write, configurations: Sequence[Object]
     ) -> None:
-        """Raises StatusError: that of the first webhook, in their order, that refuses."""
+        """Validate the write. Raises StatusError: that of the first webhook, in their order, that refuses."""
         calls = []
         for webhook in asked_about(context, self._validating.of(configurations), write):
             resource = await self.wanted(reader, context, webhook, write)
@@ -82,7 +82,7 @@ class Webhooks:
                 raise outcome
 
     async def wanted(self, reader: Reader, context: RequestContext, webhook: Webhook, write: Write) -> Resource | None:
-        """As which kind the webhook is to be asked; None when it is not. Raises StatusError."""
+        """Return as which kind the webhook is to be asked; None when it is not. Raises StatusError."""
         resource = await wanted_as(reader, webhook.wanted, write)
         if resource is None or not webhook.spec.get("matchConditions"):
             return resource
@@ -91,7 +91,7 @@ class Webhooks:
     async def ask(
         self, context: RequestContext, webhook: Webhook, write: Write, resource: Resource, *, mutating: bool
     ) -> Verdict | None:
-        """None when the webhook could not be asked and that is to be ignored. Raises StatusError."""
+        """Ask a webhook. None when it could not be asked and that is to be ignored. Raises StatusError."""
         if write.dry_run and webhook.spec.get("sideEffects") not in ("None", "NoneOnDryRun"):
             raise bad_request(f"admission webhook {go_quote(webhook.name)} does not support dry run")
         uid = self._world.new_uid()
@@ -118,7 +118,7 @@ class Webhooks:
         return obj if write.kind is not None else self._convert(write.resource, obj, resource)
 
     def patched(self, write: Write, resource: Resource, patch: Sequence[Object]) -> Object:
-        """Raises the 500 StatusError for a patch that cannot be applied, or makes something else of the object."""
+        """Apply a patch. Raises the 500 StatusError if that fails, or makes something else of the object."""
         assert write.new is not None
         shown = self._shown(write, write.new, resource)
         try:
@@ -134,7 +134,7 @@ class Webhooks:
 
 
 async def wanted_as(reader: Reader, wanted: Wanted, write: Write) -> Resource | None:
-    """As which kind the write is wanted by rules and selectors; None when it is not."""
+    """Return as which kind the write is wanted by rules and selectors; None when it is not."""
     resource = wanted.kind(write)
     if resource is None or not wanted.objects(write):
         return None
@@ -150,8 +150,10 @@ async def wanted_as(reader: Reader, wanted: Wanted, write: Write) -> Resource | 
 
 
 def asked_about(context: RequestContext, everyone: Everyone[W], write: Write) -> Sequence[W]:
-    """Those that may want the write: where there are any, what becomes of an object does not follow from what the
-    rest of admission reads."""
+    """Return those that may want the write.
+
+    Where there are any, what becomes of an object does not follow from what the rest of admission reads.
+    """
     found = everyone.about(write)
     if found and context.reads is not None:
         context.reads.settled = False
@@ -168,8 +170,10 @@ class WebhookRound:
         self._left: Object | None = None
 
     async def go(self, *, again: bool) -> bool:
-        """Whether an object was changed, which is `write.new` then. `again`: only those see it that asked for that
-        (reinvocationPolicy) and have not seen what others changed since. Raises StatusError."""
+        """Run the webhooks and return whether an object was changed, which is `write.new` then. Raises StatusError.
+
+        `again`: only those see it that asked for that (reinvocationPolicy) and have not seen what others changed since.
+        """
         write = self._write
         if again and write.new != self._left:
             self._changed()

@@ -53,7 +53,7 @@ class Write:
         self.shape = (*named, bool(self.namespace), tuple(self.equivalents))
 
     def kind_of(self, resource: Resource) -> tuple[str, str, str]:
-        """(group, version, kind) of what a webhook gets that asked for `resource`."""
+        """Return (group, version, kind) of what a webhook gets that asked for `resource`."""
         return self.kind or (resource.group, resource.version, resource.kind)
 
 
@@ -77,7 +77,7 @@ class Wanted:
         self._kinds: dict[Shape, Resource | None] = {}
 
     def kind(self, write: Write) -> Resource | None:
-        """As which kind the write is wanted, by the rules; None when no rule is about it."""
+        """Return as which kind the write is wanted, by the rules; None when no rule is about it."""
         if self._by_name:
             return self._kind(write)
         try:
@@ -89,22 +89,22 @@ class Wanted:
             return found
 
     def may_want(self, write: Write) -> bool:
-        """Whether one of this shape may be wanted."""
+        """Return whether one of this shape may be wanted."""
         return self._by_name or self.kind(write) is not None
 
     def objects(self, write: Write) -> bool:
-        """Whether the object before or after has the labels of `objectSelector`."""
+        """Return whether the object before or after has the labels of `objectSelector`."""
         if self._objects.empty:
             return True
         # An object that labels cannot be read of has none.
         return any(obj is not None and self._objects.matches(labels_of(obj)) for obj in (write.new, write.old))
 
     def asks_for_namespace(self, write: Write) -> bool:
-        """Whether `namespace` has to know the labels of one."""
+        """Return whether `namespace` has to know the labels of one."""
         return not self._namespaces.empty and (bool(write.namespace) or write.resource == NAMESPACES)
 
     def namespace(self, labels: dict[str, str]) -> bool:
-        """Whether a namespace with these labels is wanted."""
+        """Return whether a namespace with these labels is wanted."""
         return self._namespaces.matches(labels)
 
     def _kind(self, write: Write) -> Resource | None:
@@ -148,7 +148,7 @@ def _in_scope(scope: str | None, write: Write) -> bool:
 
 
 def own_labels(write: Write) -> dict[str, str] | None:
-    """Of a Namespace that is written: those it will have. None: those of the one that is stored count."""
+    """Return the labels that a Namespace that is written will have. None: those of the stored one count."""
     if write.resource != NAMESPACES or write.subresource or write.operation not in ("CREATE", "UPDATE"):
         return None
     return dict(labels_of(write.new or {}))
@@ -176,7 +176,7 @@ class Everyone(Generic[W]):
         self._about: dict[Shape, tuple[W, ...]] = {}
 
     def about(self, write: Write) -> Sequence[W]:
-        """Those that may want the write, by their rules."""
+        """Return those that may want the write, by their rules."""
         found = self._about.get(write.shape)
         if found is None:
             if len(self._about) >= MOST_SHAPES:
@@ -209,7 +209,7 @@ class Webhook(NamedTuple):
 
 
 def webhooks_of(configurations: Iterable[Object]) -> Everyone[Webhook]:
-    """By the name of the configuration, and as they stand in it."""
+    """Return the webhooks by the name of the configuration, and in its order."""
     return Everyone(_webhooks_of(configurations))
 
 

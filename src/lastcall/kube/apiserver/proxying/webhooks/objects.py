@@ -14,7 +14,7 @@ _NOBODY = UserInfo("")
 
 
 def convert(resource: Resource, obj: Object, other: Resource) -> Object:
-    """An object that `resource` shows, as `other` shows it: another name of the same objects."""
+    """Convert an object that `resource` shows to what `other` shows: another name of the same objects."""
     if resource == other:
         return obj
     here, there = conversion_of(resource), conversion_of(other)
@@ -24,7 +24,7 @@ def convert(resource: Resource, obj: Object, other: Resource) -> Object:
 
 
 def prepared(resource: Resource, obj: Object, *, strict: bool = False) -> Object:
-    """A patched object with its defaults and without unknown fields, which are errors where that is `strict`.
+    """Return a patched object with its defaults and without unknown fields, which are errors if `strict`.
 
     Raises the 500 StatusError for what is not an object of the resource.
     """

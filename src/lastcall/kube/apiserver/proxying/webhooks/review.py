@@ -41,7 +41,7 @@ class Verdict:
 
 
 def version_of(webhook: Webhook) -> str:
-    """The version of AdmissionReview that the webhook prefers. Raises CallFailed."""
+    """Return the version of AdmissionReview that the webhook prefers. Raises CallFailed."""
     for version in webhook.spec.get("admissionReviewVersions") or ():
         if version in REVIEW_VERSIONS:
             return str(version)
@@ -51,7 +51,7 @@ def version_of(webhook: Webhook) -> str:
 def request_for(
     webhook: Webhook, write: Write, resource: Resource, new: Object | None, old: Object | None, user: UserInfo, uid: str
 ) -> Object:
-    """The AdmissionReview. `resource`, `new` and `old` are as the webhook wants to see them. Raises CallFailed."""
+    """Make the AdmissionReview. `resource`, `new` and `old` are as the webhook wants to see them. Raises CallFailed."""
     version = version_of(webhook)
     facts = facts_of_request(write, resource, user)
     last = {key: facts.pop(key) for key in ("dryRun", "options")}
@@ -99,7 +99,7 @@ def _user(user: UserInfo) -> Object:
 
 
 def body_of(status: int, content_type: str, body: bytes) -> bytes:
-    """The body of an answer that has one. Raises CallFailed for all others."""
+    """Return the body of an answer that has one. Raises CallFailed for all others."""
     if not 200 <= status <= 206:
         raise CallFailed(_refused(status, content_type, body))
     if not body:
@@ -142,7 +142,7 @@ def _refused(status: int, content_type: str, body: bytes) -> str:
 
 
 def read(webhook: Webhook, uid: str, asked_version: str, body: bytes, *, mutating: bool) -> Verdict:
-    """What the webhook says. Raises CallFailed for an answer that has no meaning."""
+    """Read what the webhook says. Raises CallFailed for an answer that has no meaning."""
     response = _response(decoded_review(body, asked_version))
     if (response.get("uid") or "") != uid:
         heard = go_quote(str(response.get("uid") or ""))
@@ -176,7 +176,7 @@ def decoded_review(
     group: str = GROUP,
     versions: Sequence[str] = REVIEW_VERSIONS,
 ) -> Object:
-    """An answer that is the review that was asked for, in that version. Raises CallFailed."""
+    """Decode an answer that is the review that was asked for, in that version. Raises CallFailed."""
     try:
         review = go_json.loads(body)
     except OutOfBoundsError as error:
@@ -307,7 +307,7 @@ def _complaint(text: bytes) -> str:
 
 
 def denied(name: str, result: Any) -> StatusError:
-    """The refusal as the client sees it (`ToStatusErr`)."""
+    """Return the refusal as the client sees it (`ToStatusErr`)."""
     answer = result if isinstance(result, dict) else {}
     by = f"admission webhook {go_quote(name)} denied the request"
     message, reason = answer.get("message") or "", answer.get("reason") or ""

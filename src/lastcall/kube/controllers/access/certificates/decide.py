@@ -51,14 +51,14 @@ def is_decided(request: CertificateSigningRequest) -> bool:
 
 
 def is_to_be_signed(request: CertificateSigningRequest) -> bool:
-    """An approved request for one of the built-in signers that has no certificate, and did not fail."""
+    """Return whether this is an approved request for a built-in signer that has no certificate and did not fail."""
     status, spec = request.get("status") or {}, request.get("spec") or {}
     open_ = not status.get("certificate") and not has_condition(request, "Failed")
     return open_ and spec.get("signerName") in SIGNERS and has_condition(request, "Approved")
 
 
 def problem_of(signer: str, requested: Requested, usages: Sequence[str]) -> str:
-    """Why the signer will not sign; "" when it will."""
+    """Return why the signer will not sign; "" when it will."""
     if signer == CLIENT:
         return _client_problem(usages)
     if signer == KUBELET_CLIENT:
@@ -96,18 +96,18 @@ def _kubelet_problem(requested: Requested, usages: Sequence[str], use: str) -> s
 
 
 def lifetime(request: CertificateSigningRequest) -> timedelta:
-    """How long the certificate is good. (`duration`)"""
+    """Return how long the certificate is valid. (`duration`)"""
     seconds = (request.get("spec") or {}).get("expirationSeconds")
     return LONGEST if seconds is None else max(SHORTEST, min(LONGEST, timedelta(seconds=seconds)))
 
 
 def is_self_request(request: CertificateSigningRequest, requested: Requested) -> bool:
-    """Whether a node asks for its own client certificate."""
+    """Return whether a node asks for its own client certificate."""
     return bool(requested.common_name == (request.get("spec") or {}).get("username"))
 
 
 def gone_at(request: CertificateSigningRequest) -> datetime:
-    """When the cleaner deletes it: an hour after it was decided, issued or failed, a day after it came."""
+    """Return when the cleaner deletes it: an hour after it was decided, issued or failed, a day after it came."""
     created = parse_rfc3339(request["metadata"]["creationTimestamp"])
     moments = [created + PENDING_FOR]
     for condition in (request.get("status") or {}).get("conditions") or ():

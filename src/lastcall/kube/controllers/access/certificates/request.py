@@ -7,7 +7,7 @@ from lastcall.kube.controllers.access.certificates.decide import Requested
 
 
 def read_request(pem: bytes) -> Requested:
-    """Raises ValueError."""
+    """Read a certificate request. Raises ValueError."""
     request = x509.load_pem_x509_csr(pem)
     names: dict[str, list[str]] = {}
     try:

@@ -14,7 +14,7 @@ _PREFIX = "#/components/schemas/"
 
 
 def schema_of_kind(document: Schema, group: str, version: str, kind: str) -> Schema | None:
-    """None when the document has no such kind, or refers to what it does not have."""
+    """Find the schema of a kind. None when the document has no such kind, or refers to what it does not have."""
     schemas = (document.get("components") or {}).get("schemas") or {}
     wanted = {"group": group, "version": version, "kind": kind}
     for name, schema in schemas.items():

@@ -39,12 +39,12 @@ class Kind(NamedTuple):
 
     @property
     def document(self) -> str:
-        """The OpenAPI document that has it: `apis/apps/v1`, `api/v1`."""
+        """Return the OpenAPI document that has it: `apis/apps/v1`, `api/v1`."""
         return f"apis/{self.group}/{self.version}" if self.group else f"api/{self.version}"
 
 
 def kinds_to_check(policy: "ValidatingAdmissionPolicy", served: Iterable[Resource]) -> list[Kind]:
-    """The kinds that a policy's rules name, sorted; rules with a wildcard name none. (`typesToCheck`)"""
+    """Return the kinds that a policy's rules name, sorted; rules with a wildcard name none. (`typesToCheck`)"""
     by_resource: dict[tuple[str, str], list[Resource]] = {}
     for each in served:
         for name in {each.plural, each.kind.lower()}:
@@ -72,7 +72,7 @@ def _named(names: Sequence[str]) -> list[str]:
 
 
 def parameter_kind(policy: "ValidatingAdmissionPolicy") -> Kind | None:
-    """The kind of `params`; None without parameters."""
+    """Return the kind of `params`; None without parameters."""
     kind = policy["spec"].get("paramKind")
     if not kind:
         return None
@@ -81,7 +81,7 @@ def parameter_kind(policy: "ValidatingAdmissionPolicy") -> Kind | None:
 
 
 def expressions_of(policy: "ValidatingAdmissionPolicy") -> list[tuple[str, str]]:
-    """(field, expression) of what is checked: validations and their messages."""
+    """Return (field, expression) of what is checked: validations and their messages."""
     found = []
     for index, each in enumerate(policy["spec"].get("validations") or ()):
         at = f"spec.validations[{index}]"
@@ -133,7 +133,7 @@ def _type(schema: Schema | None, shapes: Shapes, name: str) -> Type:
 def status_of(
     policy: "ValidatingAdmissionPolicy", warnings: Sequence[tuple[str, str]]
 ) -> "ValidatingAdmissionPolicyStatus":
-    """The status to write; `warnings`: (field, text)."""
+    """Return the status to write; `warnings`: (field, text)."""
     checking: TypeChecking = {}
     if warnings:
         checking["expressionWarnings"] = [{"fieldRef": field, "warning": text} for field, text in warnings]

@@ -79,7 +79,7 @@ class PodGarbageCollector:
                 kept.pop(pod_key(pod), None)
 
     async def run(self) -> None:
-        """A round every 20 s until cancelled; starts when the caches are filled."""
+        """Run a round every 20 s until cancelled; starts when the caches are filled."""
         await self._pods.synced()
         await self._nodes.synced()
         while True:

@@ -34,7 +34,7 @@ def is_unscheduled_terminating(pod: Pod) -> bool:
 
 
 def excess_terminated(pods: Sequence[Pod], threshold: int) -> list[Pod]:
-    """The terminated Pods above `threshold` (0 keeps all): those evicted by the kubelet first, then the oldest.
+    """Return the terminated Pods above `threshold` (0 keeps all): those evicted by the kubelet first, then the oldest.
 
     (`gcTerminated`, byEvictionAndCreationTimestamp)
     """
@@ -51,7 +51,7 @@ def _by_eviction_and_creation(pod: Pod) -> tuple[bool, str, str]:
 
 
 def is_out_of_service(node: Node) -> bool:
-    """Not Ready, and an administrator says that it is off for good. (`gcTerminating`)"""
+    """Return whether a node is not Ready and its taint says that it is off for good. (`gcTerminating`)"""
     ready = get_condition(node.get("status") or {}, "Ready")
     if ready is not None and ready.get("status") == "True":
         return False
@@ -65,7 +65,7 @@ class Quarantine:
     since: dict[str, float] = field(default_factory=dict)
 
     def look(self, missing: Iterable[str], now: float) -> list[str]:
-        """Those that have been missing for `QUARANTINE_SECONDS`; a node that is back is forgotten."""
+        """Return the nodes that have been missing for `QUARANTINE_SECONDS`; a node that is back is forgotten."""
         names = list(missing)
         self.since = {name: self.since.get(name, now) for name in names}
         return [name for name in names if now - self.since[name] >= QUARANTINE_SECONDS]

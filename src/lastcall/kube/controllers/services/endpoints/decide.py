@@ -40,7 +40,7 @@ _LISTED: tuple[tuple[_Listed, bool], ...] = (("addresses", True), ("notReadyAddr
 
 
 def desired_endpoints(service: Service, pods: Iterable[Pod], current: Endpoints | None, trigger_time: str) -> Endpoints:
-    """The Endpoints to write; `current` (None when there are none) is not changed. `trigger_time` "" clears it."""
+    """Return the Endpoints to write; `current` (None for none) is not changed. `trigger_time` "" clears it."""
     subsets, truncated = truncate(desired_subsets(service, pods))
     meta: ObjectMeta = {"name": name_of(service), "namespace": namespace_of(service)}
     if current is not None:
@@ -61,7 +61,7 @@ def desired_endpoints(service: Service, pods: Iterable[Pod], current: Endpoints 
 
 
 def is_up_to_date(current: Endpoints, desired: Endpoints) -> bool:
-    """Whether nothing but the time of the last change would be written."""
+    """Return whether nothing but the time of the last change would be written."""
     return (
         (current.get("subsets") or []) == (desired.get("subsets") or [])
         and labels_of(current) == labels_of(desired)
@@ -74,7 +74,7 @@ def _over_capacity(endpoints: Endpoints) -> str:
 
 
 def desired_labels(service: Service) -> dict[str, str]:
-    """The Service's labels, who manages the object, and whether the Service is headless."""
+    """Return the Service's labels, who manages the object, and whether the Service is headless."""
     labels = {key: value for key, value in labels_of(service).items() if key != LABEL_HEADLESS}
     if is_headless(service):
         labels[LABEL_HEADLESS] = ""
@@ -86,7 +86,7 @@ def is_headless(service: Service) -> bool:
 
 
 def desired_subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
-    """One subset for each set of ports, addresses by readiness."""
+    """Return one subset for each set of ports, addresses by readiness."""
     found: list[EndpointSubset] = []
     publish = bool(service["spec"].get("publishNotReadyAddresses"))
     for pod in pods:
@@ -109,14 +109,14 @@ def desired_subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubse
 
 
 def is_listed(pod: Pod, publish_not_ready: bool) -> bool:
-    """Not ended and with an address; a terminating Pod only where addresses that are not ready are published."""
+    """Return whether a Pod has an address and has not ended. A terminating one counts if `publish_not_ready`."""
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed") or not pod_ips(pod):
         return False
     return publish_not_ready or not is_terminating(pod)
 
 
 def address_of(service: Service, pod: Pod) -> EndpointAddress | None:
-    """The Pod's address in the Service's first family; None when it has none there."""
+    """Return the Pod's address in the Service's first family; None when it has none there."""
     families = service["spec"].get("ipFamilies") or []
     wants_6 = families[0] == "IPv6" if families else ":" in (service["spec"].get("clusterIP") or "")
     address = next((ip for ip in pod_ips(pod) if (":" in ip) == wants_6), None)
@@ -138,7 +138,7 @@ def _port(port: EndpointPort) -> SubsetPort:
 
 
 def repack(subsets: Iterable[EndpointSubset]) -> list[EndpointSubset]:
-    """Addresses with the same ports together, in an order of their own (RepackSubsets).
+    """Put addresses with the same ports together, in an order of their own (RepackSubsets).
 
     First each port gets its addresses, then ports with the same addresses share a subset. An address that is ready
     for a port somewhere is ready for it.
@@ -184,7 +184,7 @@ def _address_key(address: EndpointAddress) -> tuple[str, str]:
 
 
 def truncate(subsets: Sequence[EndpointSubset]) -> tuple[list[EndpointSubset], bool]:
-    """(at most 1000 addresses, whether some were cut off): ready ones first, subsets in proportion."""
+    """Return (at most 1000 addresses, whether some were cut off): ready ones first, subsets in proportion."""
     ready = sum(len(subset.get("addresses") or ()) for subset in subsets)
     total = ready + sum(len(subset.get("notReadyAddresses") or ()) for subset in subsets)
     if total <= MAX_CAPACITY:

@@ -77,7 +77,7 @@ EndpointId = tuple[str, str]
 
 
 def index_by_service(slice_: EndpointSlice) -> tuple[str, ...]:
-    """`namespace/service` of the slices this controller manages."""
+    """Return `namespace/service` of the slices this controller manages."""
     labels = labels_of(slice_)
     if labels.get(LABEL_MANAGED_BY) != MANAGED_BY or not labels.get(LABEL_SERVICE_NAME):
         return ()

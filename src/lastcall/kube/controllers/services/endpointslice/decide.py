@@ -79,7 +79,7 @@ def reconcile(
     trigger_time: str = "",
     memo: Memo | None = None,
 ) -> Plan:
-    """The writes that bring `existing` (the slices this controller manages for `service`) to what `pods` ask for.
+    """Plan the writes that bring `existing` (the slices this controller manages for `service`) to what `pods` ask for.
 
     `pods` are those the selector matches. `trigger_time` goes into the annotation of every slice written; "" clears it.
     `memo` is for the caller to keep from one sync of a Service to the next; it saves work and changes no result.
@@ -112,7 +112,7 @@ Family = Literal["IPv4", "IPv6"]
 
 
 def address_types(service: Service) -> tuple[Family, ...]:
-    """`IPv4`, `IPv6` or both, by spec.ipFamilies, else by the form of the cluster IP, else IPv4."""
+    """Return `IPv4`, `IPv6` or both, by spec.ipFamilies, else by the form of the cluster IP, else IPv4."""
     spec = service.get("spec", {})
     families = [family for family in spec.get("ipFamilies") or () if family != ""]
     if families:
@@ -134,7 +134,7 @@ def pod_ips(pod: Pod) -> list[str]:
 
 
 def should_be_in_endpoints(pod: Pod) -> bool:
-    """Not ended and with an address; a terminating Pod stays until its terminal phase.
+    """Return whether a Pod has an address and has not ended; a terminating Pod stays until its terminal phase.
 
     Source: endpointslice/util/controller_utils.go:ShouldPodBeInEndpoints.
     """
@@ -142,7 +142,7 @@ def should_be_in_endpoints(pod: Pod) -> bool:
 
 
 def endpoint_of(service: Service, pod: Pod, node: Node | None, family: Family) -> Endpoint | None:
-    """The endpoint of one Pod in one address family, None when it has no address there.
+    """Return the endpoint of one Pod in one address family, None when it has no address there.
 
     `ready` says "take new traffic", `serving` the readiness alone, `terminating` the deletionTimestamp alone.
     Source: endpointslice/utils.go:podToEndpoint.
@@ -179,7 +179,7 @@ def endpoint_of(service: Service, pod: Pod, node: Node | None, family: Family) -
 
 
 def endpoint_ports(service: Service, pod: Pod) -> list[EndpointPort]:
-    """The Service's ports as this Pod has them; a named port the Pod lacks is left out.
+    """Return the Service's ports as this Pod has them; a named port the Pod lacks is left out.
 
     Source: endpointslice/utils.go:getEndpointPorts and pkg/controller/…/podutil.FindPort.
     """
@@ -196,7 +196,7 @@ def endpoint_ports(service: Service, pod: Pod) -> list[EndpointPort]:
 
 
 def desired_labels(service: Service) -> dict[str, str]:
-    """The Service's labels, less the reserved ones, plus those that mark the slice as ours."""
+    """Return the Service's labels, less the reserved ones, plus those that mark the slice as ours."""
     labels = {key: value for key, value in labels_of(service).items() if key not in RESERVED_LABELS}
     labels[LABEL_MANAGED_BY] = MANAGED_BY
     labels[LABEL_SERVICE_NAME] = name_of(service)
@@ -206,7 +206,7 @@ def desired_labels(service: Service) -> dict[str, str]:
 
 
 def owned_by(slice_: EndpointSlice, service: Service) -> bool:
-    """Controlled by exactly this Service, not by an earlier one of its name."""
+    """Return whether exactly this Service controls the slice, not an earlier one of its name."""
     references = slice_["metadata"].get("ownerReferences") or ()
     return any(reference.get("controller") and reference.get("uid") == uid_of(service) for reference in references)
 
@@ -346,7 +346,7 @@ def _turn_creates_into_updates(plan: Plan, service: Service) -> None:
 
 
 def new_slice(service: Service, family: Family, ports: list[EndpointPort], endpoints: list[Endpoint]) -> EndpointSlice:
-    """A slice to create. Empty lists are null, as the real API server stores them."""
+    """Make a slice to create. Empty lists are null, as the real API server stores them."""
     return {
         "kind": ENDPOINTSLICES.kind,
         "apiVersion": ENDPOINTSLICES.api_version,
@@ -372,7 +372,7 @@ def new_slice(service: Service, family: Family, ports: list[EndpointPort], endpo
 
 
 def wanted_hints(service: Service, endpoint: Endpoint) -> EndpointHints | None:
-    """Who should use a ready endpoint, by `trafficDistribution`; None for everybody. (trafficdist.go)"""
+    """Return who should use a ready endpoint, by `trafficDistribution`; None for everybody. (trafficdist.go)"""
     wish = service["spec"].get("trafficDistribution")
     hints: EndpointHints = {}
     if wish in PREFERRING and endpoint.get("zone"):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def pod_endpoints_changed(old: Pod, new: Pod) -> bool:
-    """True when the write from `old` to `new` can change an endpoint.
+    """Return True when the write from `old` to `new` can change an endpoint.
 
     A phase alone does not: a Pod that ends by itself stays in its slices until something else happens. Every write to
     a Pod with a deletionTimestamp does (the original compares pointers).
@@ -29,7 +29,7 @@ def pod_endpoints_changed(old: Pod, new: Pod) -> bool:
 
 
 def pod_membership_changed(old: Pod, new: Pod) -> bool:
-    """True when the Pod may have come to other Services: labels, hostname or subdomain differ."""
+    """Return True when the Pod may have come to other Services: labels, hostname or subdomain differ."""
 
     def domain(pod: Pod) -> tuple[str, str]:
         spec = pod.get("spec", {})
@@ -39,7 +39,7 @@ def pod_membership_changed(old: Pod, new: Pod) -> bool:
 
 
 def selector_matches(selector: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    """A Service's equality selector; an empty one matches nothing."""
+    """Match a Service's equality selector; an empty one matches nothing."""
     return bool(selector) and all(labels.get(key) == value for key, value in (selector or {}).items())
 
 
@@ -50,7 +50,7 @@ class TriggerTimeTracker:
         self._services: dict[str, tuple[str, dict[str, str]]] = {}
 
     def compute(self, key: str, service: Service, pods: Sequence[Pod]) -> str:
-        """The earliest change not yet answered, RFC 3339; "" when there is none. `key` names the Service.
+        """Return the earliest change not yet answered, RFC 3339; "" when there is none. `key` names the Service.
 
         RFC 3339 texts in UTC with whole seconds compare like the times they stand for.
         """
