@@ -74,7 +74,7 @@ OTHERS = {
 
 
 def show() -> None:
-    """All measurements, a line each."""
+    """Print all measurements, a line each."""
     wide = max(map(len, OTHERS))
     print(f"{'':{wide}}  the figures of README: starts, Pods, memory (1 min; --starts 10 --pods 200)")
     for name, what in OTHERS.items():

@@ -67,11 +67,11 @@ class Hook(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Do nothing: the hook keeps no log."""
 
 
 def serve(chain: str) -> None:
-    """Until the pipe that is its input is closed. `chain` is a file with key and certificate. Prints the port."""
+    """Serve until the pipe that is its input is closed. `chain` is a file with key and certificate. Prints the port."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain)
@@ -111,11 +111,11 @@ class Cluster:
         }
 
     def memory(self) -> float:
-        """PSS of all processes, MB."""
+        """Return the PSS of all processes in MB."""
         return sum(map(pss_kib, self.roles.values())) / 1024
 
     def cpu(self) -> float:
-        """Seconds so far."""
+        """Return the CPU seconds so far."""
         return sum(map(cpu_seconds, self.roles.values()))
 
 
@@ -144,7 +144,7 @@ async def life(kubeconfig: str, name: str) -> tuple[float, float]:
 
 
 async def writes(kubeconfig: str, label: str) -> float:
-    """Milliseconds of one of `WRITES`."""
+    """Return the milliseconds of one of `WRITES`."""
     client = client_for(load_kubeconfig(kubeconfig), user_agent="lastcall-bench/1")
     try:
         began = time.perf_counter()
@@ -157,7 +157,7 @@ async def writes(kubeconfig: str, label: str) -> float:
 
 @contextmanager
 def webhook(pid: int, directory: Path) -> Iterator[tuple[int, str]]:
-    """(port on the loopback of that process's network, caBundle)."""
+    """Serve a webhook. Yield (port on the loopback of that process's network, caBundle)."""
     authority = ClusterCA.create()
     certificate, key = authority.issue_server(["127.0.0.1"])
     chain = directory / "chain.pem"
@@ -197,7 +197,7 @@ async def configure(kubeconfig: str, port: int, bundle: str) -> None:
 
 
 def idle(clusters: list[Cluster]) -> list[float]:
-    """Percent of a core, of each, while nothing is asked of them."""
+    """Return the percent of a core that each takes while nothing is asked of it."""
     before = [each.cpu() for each in clusters]
     time.sleep(IDLE_SECONDS)
     return [100 * (each.cpu() - was) / IDLE_SECONDS for each, was in zip(clusters, before, strict=True)]

@@ -34,7 +34,7 @@ LAG_STEP = 0.005
 
 
 def pod(name: str) -> dict[str, Any]:
-    """A Pod as people write them: two containers, probes, resources, environment."""
+    """Return a Pod as people write them: two containers, probes, resources, environment."""
     probe = {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 10}
     container = {
         "image": "registry.example/app/web:1.2.3",
@@ -53,7 +53,7 @@ def pod(name: str) -> dict[str, Any]:
 
 
 def status(now: str) -> dict[str, Any]:
-    """What a kubelet writes of a running Pod."""
+    """Return what a kubelet writes of a running Pod."""
     conditions = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
     return {
         "phase": "Running",

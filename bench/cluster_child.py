@@ -24,7 +24,7 @@ QUICK = "trap 'exit 0' TERM; while :; do sleep 600 & wait $!; done"
 
 
 def pod(name: str) -> dict[str, Any]:
-    """A Pod whose app exits 0 on SIGTERM at once; network and token volume included."""
+    """Return a Pod whose app exits 0 on SIGTERM at once; network and token volume included."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -34,7 +34,7 @@ def pod(name: str) -> dict[str, Any]:
 
 
 async def until_running(cluster: Running, name: str) -> int:
-    """The monotonic time at which a client saw phase Running."""
+    """Return the monotonic time at which a client saw phase Running."""
     async with cluster.client.watch(PODS, "default", field_selector=f"metadata.name={name}") as events:
         async for event in events:
             if event.object["status"].get("phase") == "Running":
@@ -43,7 +43,7 @@ async def until_running(cluster: Running, name: str) -> int:
 
 
 async def until_gone(cluster: Running, name: str, version: str, watching: asyncio.Event) -> int:
-    """The monotonic time at which a client saw DELETED; `watching` is set when its watch is open."""
+    """Return the monotonic time at which a client saw DELETED; `watching` is set when its watch is open."""
     async with cluster.client.watch(
         PODS, "default", field_selector=f"metadata.name={name}", resource_version=version
     ) as events:
@@ -55,7 +55,7 @@ async def until_gone(cluster: Running, name: str, version: str, watching: asynci
 
 
 def tree_memory(cluster: Running) -> dict[str, float]:
-    """PSS in MB of every process of lastcall itself (front included, containers not)."""
+    """Return the PSS in MB of every process of lastcall itself (front included, containers not)."""
     sizes = {}
     for role, pid in {"front": os.getpid(), **cluster.host_pids()}.items():
         with open(f"/proc/{pid}/smaps_rollup") as file:
@@ -64,7 +64,7 @@ def tree_memory(cluster: Running) -> dict[str, float]:
 
 
 def tree_cpu(cluster: Running) -> dict[str, float]:
-    """Milliseconds of CPU that the processes of lastcall itself used so far (front included, containers not)."""
+    """Return the milliseconds of CPU that the processes of lastcall itself used (front included, containers not)."""
     used = {}
     for role, pid in {"front": os.getpid(), **cluster.host_pids()}.items():
         nanoseconds = 0
@@ -107,7 +107,7 @@ async def create(cluster: Running, name: str) -> None:
 
 
 async def life(cluster: Running, name: str) -> tuple[float, float]:
-    """(create → Running, DELETE → gone) of one Pod, in ms."""
+    """Return (create → Running, DELETE → gone) of one Pod, in ms."""
     begin = time.monotonic_ns()
     await cluster.client.create(PODS, pod(name), "default")
     created = (await until_running(cluster, name) - begin) / 1e6
@@ -125,7 +125,7 @@ async def life(cluster: Running, name: str) -> tuple[float, float]:
 
 
 async def burst(cluster: Running, names: list[str]) -> tuple[float, float]:
-    """The same of Pods that are created at once and deleted at once: until the last."""
+    """Return the same of Pods that are created at once and deleted at once: until the last."""
     begin = time.monotonic_ns()
     await asyncio.gather(*(cluster.client.create(PODS, pod(name), "default") for name in names))
     running = await asyncio.gather(*(until_running(cluster, name) for name in names))
@@ -161,7 +161,7 @@ async def pods(cluster: Running, count: int) -> dict[str, Any]:
 
 
 async def serve(cluster: Running) -> None:
-    """`pod` or `burst N` on a line of standard input → JSON of its times on a line; the end of input ends it."""
+    """Answer `pod` or `burst N` on a line of standard input with JSON of its times on a line, until the input ends."""
     await warm(cluster)
     print(json.dumps({}), flush=True)
     number = 0

@@ -75,7 +75,7 @@ class API:
 
     @contextmanager
     def watch(self, label: str) -> Iterator[Iterator[dict[str, Any]]]:
-        """The events of Pods with that label, from now on."""
+        """Yield the events of Pods with that label, from now on."""
         wanted = f"labelSelector=app%3D{label}"
         version = self.ask("GET", f"{PODS}?{wanted}")["metadata"]["resourceVersion"]
         connection = self._connect()
@@ -88,7 +88,7 @@ class API:
 
 
 def life(api: API, label: str, count: int) -> tuple[float, float]:
-    """(milliseconds from the first create until all run, from the first DELETE until all are gone)."""
+    """Return (milliseconds from the first create until all run, from the first DELETE until all are gone)."""
     names = [f"{label}-{number}" for number in range(count)]
     with api.watch(label) as events:
 
@@ -127,7 +127,7 @@ def turn(api: API, number: Iterator[int], at_once: int) -> dict[str, float]:
 
 
 def kubelet_pid() -> int:
-    """Of the real cluster: no other kubelet has its configuration."""
+    """Find the kubelet of the real cluster: no other one has its configuration."""
     for each in Path("/proc").iterdir():
         if each.name.isdecimal():
             try:
@@ -148,7 +148,7 @@ def lastcall(*arguments: str) -> str:
 
 
 def run_rounds(rounds: int, at_once: int, endpoint: str) -> Table:
-    """In the network namespace of containerd, where both API servers are."""
+    """Measure in the network namespace of containerd, where both API servers are."""
     kubelet = kubelet_pid()
     table: Table = {}
     with ExitStack() as stack:

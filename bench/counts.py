@@ -45,7 +45,7 @@ Requests = Counter[tuple[str, str]]
 
 
 def kind_of(line: str) -> str | None:
-    """What a line of strace counts as; None for one that ended in nothing new (a call that goes on is counted once)."""
+    """Return what a line of strace counts as; None for one without anything new (a call that goes on counts once)."""
     found = _CALL.match(line)
     if found is None:
         return None
@@ -56,12 +56,12 @@ def kind_of(line: str) -> str | None:
 
 
 def counted(lines: Iterable[str]) -> Counter[str]:
-    """How often each kind is in what strace wrote."""
+    """Count how often each kind is in what strace wrote."""
     return Counter(kind for kind in map(kind_of, lines) if kind is not None)
 
 
 def requests_in(metrics: str) -> Requests:
-    """The requests that the API server has answered, from the text of its metrics; watches and leases left out."""
+    """Count the requests that the API server has answered, by its metrics' text; watches and leases left out."""
     total: Requests = Counter()
     for labels, value in _REQUEST.findall(metrics):
         label = dict(_LABEL.findall(labels))
@@ -99,7 +99,7 @@ async def requests(cluster: Running) -> Requests:
 
 
 async def settled(cluster: Running) -> Requests:
-    """The requests so far, once no more come: Events are written a moment after what they are about."""
+    """Return the requests so far, once no more come: Events are written a moment after what they are about."""
     before = await requests(cluster)
     while True:
         await asyncio.sleep(_SETTLED_SECONDS)
@@ -110,7 +110,7 @@ async def settled(cluster: Running) -> Requests:
 
 
 async def of_lives(cluster: Running, pods: int) -> Requests:
-    """The requests of so many lives, one after another."""
+    """Return the requests of so many lives, one after another."""
     before = await settled(cluster)
     for number in range(pods):
         await life(cluster, f"p{number}")
@@ -118,7 +118,7 @@ async def of_lives(cluster: Running, pods: int) -> Requests:
 
 
 async def measured(cluster: Running, pods: int, directory: Path) -> tuple[Requests, dict[str, Counter[str]]]:
-    """Requests and calls of so many lives; calls less those of as many seconds without."""
+    """Return requests and calls of so many lives; calls less those of as many seconds without."""
     await warm(cluster)
     begin = time.monotonic()
     strace = Strace(cluster, directory / "lives")
@@ -139,7 +139,7 @@ async def only_requests(cluster: Running, pods: int) -> Requests:
 
 
 def table(pods: int, of_api: Requests, calls: Mapping[str, Counter[str]]) -> list[str]:
-    """The lines of both tables, per Pod."""
+    """Return the lines of both tables, per Pod."""
     lines = ["", "| request | per Pod |", "|---|---|"]
     lines += [f"| {verb} {resource} | {count / pods:.2f} |" for (verb, resource), count in sorted(of_api.items())]
     lines += [f"| **all** | **{sum(of_api.values()) / pods:.2f}** |", ""]

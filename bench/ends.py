@@ -53,7 +53,7 @@ class Cluster:
         await until_running(self.cluster, "warm")
 
     def steps(self, uids: Sequence[str]) -> dict[str, list[float]]:
-        """Milliseconds of each step, a value for each Pod that has it."""
+        """Return the milliseconds of each step, a value for each Pod that has it."""
         found: dict[str, list[float]] = {}
         for uid in uids:
             records = sorted(self.records[uid], key=lambda record: record.at_ns)
@@ -70,7 +70,7 @@ class Cluster:
 
 
 def memory(cluster: Running) -> dict[str, float]:
-    """PSS in KiB by role."""
+    """Return the PSS in KiB by role."""
     sizes = {}
     for role, pid in cluster.host_pids().items():
         sizes[role] = float(pss_kib(pid))
@@ -78,7 +78,7 @@ def memory(cluster: Running) -> dict[str, float]:
 
 
 def cpu_ms(cluster: Running) -> dict[str, float]:
-    """CPU milliseconds so far by role: what a loaded machine does not change."""
+    """Return the CPU milliseconds so far by role: what a loaded machine does not change."""
     return {role: cpu_seconds(pid) * 1000 for role, pid in cluster.host_pids().items()}
 
 
@@ -155,7 +155,7 @@ def show(steps: dict[str, list[float]]) -> None:
 
 
 def scenarios() -> None:
-    """The rules' scenarios in virtual time: three rounds of the suite, in a process of their own."""
+    """Time the rules' scenarios in virtual time: three rounds of the suite, in a process of their own."""
     found = []
     for _ in range(3):
         command = [sys.executable, "-m", "pytest", "tests/scenarios", "-q", "-p", "no:cacheprovider"]

@@ -49,7 +49,10 @@ def encoder(name: str) -> Encode:
 
 
 async def rounds_of(store: Store, number: int, writes: int) -> tuple[float, float]:
-    """(creates a second, changes a second that a watcher decodes and reads, which begins when all are written)."""
+    """Return (creates a second, changes a second).
+
+    The changes are those that a watcher decodes and reads, which begins when all are written.
+    """
     start = await store.revision()
     each = writes // WRITERS
 
@@ -86,7 +89,7 @@ async def stores(directory: Path, etcd: Etcd, rounds: int, writes: int) -> dict[
 
 
 def requests_of(server: Server, label: str, writes: int) -> tuple[float, float]:
-    """(creates a second, from the first create until one watch had shown all)."""
+    """Return (creates a second, from the first create until one watch had shown all)."""
     path = "/api/v1/namespaces/default/configmaps"
     each = writes // WRITERS
     revision = server.got(path + "?limit=1")["metadata"]["resourceVersion"]

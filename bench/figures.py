@@ -11,7 +11,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 def machine() -> str:
-    """One line: kernel, CPUs, memory, Python."""
+    """Describe the machine in one line: kernel, CPUs, memory, Python."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     user = "root" if os.getuid() == 0 else "an ordinary user"
     return (
@@ -28,25 +28,25 @@ def as_installed(checkout: Path) -> None:
 
 
 def pss_kib(pid: int) -> int:
-    """Memory of a process, with its share of what others have, too."""
+    """Return the memory of a process, with its share of what others have, too."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process has used so far, without its children."""
+    """Return what a process has used so far, without its children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which `share` (0..1) of the values lie, nearest rank."""
+    """Return the value below which `share` (0..1) of the values lie, nearest rank."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def row(name: str, values: Sequence[float], unit: str, target: str = "") -> str:
-    """One Markdown table row: name, n, median, p95, p99, min-max, target."""
+    """Return one Markdown table row: name, n, median, p95, p99, min-max, target."""
     cells = [
         name,
         str(len(values)),

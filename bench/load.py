@@ -35,7 +35,7 @@ _CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\ntick\n\r\
 
 
 def serve() -> None:
-    """The server: prints its port, ends with its stdin."""
+    """Run the server: it prints its port, and ends with its stdin."""
     import h2.config
     import h2.connection
     import h2.events
@@ -99,7 +99,7 @@ def serve() -> None:
 
 
 def generate(port: int, kind: str, rate: float, seconds: float) -> None:
-    """One run of the generator: prints what it sent and how late, in milliseconds."""
+    """Run the generator once: prints what it sent and how late, in milliseconds."""
     import uvloop
 
     from lastcall.traffic.generator import Generator
@@ -126,7 +126,7 @@ def generate(port: int, kind: str, rate: float, seconds: float) -> None:
 
 
 def wrk(port: int, seconds: float) -> float:
-    """Requests a second of wrk with 32 connections and one thread."""
+    """Return the requests a second of wrk with 32 connections and one thread."""
     command = ["wrk", "-t1", "-c32", f"-d{max(1, round(seconds))}s", f"http://127.0.0.1:{port}/"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds + 30)
     found = re.search(r"Requests/sec:\s*([\d.]+)", done.stdout)

@@ -62,7 +62,7 @@ class Server:
         self.context, self.token, self._kept = anonymous, token, None
 
     def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, Any]:
-        """(code, answer)."""
+        """Send a request. Return (code, answer)."""
         headers = {"Content-Type": kind} | ({"Authorization": f"Bearer {self.token}"} if self.token else {})
         for again in (True, False):
             if self._kept is None:
@@ -78,7 +78,7 @@ class Server:
         raise AssertionError
 
     def open(self, text: str = "", body: bytes = b"") -> ssl.SSLSocket:
-        """A connection on which `text`, a request line and headers, and `body` were sent, and nothing is read."""
+        """Open a connection on which `text`, a request line and headers, and `body` are sent, and nothing is read."""
         connection = socket.create_connection(self.address, 10)
         secure = self.context.wrap_socket(connection, server_hostname=self.address[0])
         if text:
@@ -95,12 +95,12 @@ def store(server: Server, count: int, size: int) -> None:
 
 
 def watches(server: Server) -> list[ssl.SSLSocket]:
-    """1500 watches of 6000 ConfigMaps that are not read."""
+    """Open 1500 watches of 6000 ConfigMaps that are not read."""
     return _opened(server, 1500, f"GET {MAPS}?watch=1 HTTP/1.1")
 
 
 def history(server: Server) -> list[ssl.SSLSocket]:
-    """A Deployment as large as is taken, and 200 small changes of it."""
+    """Create a Deployment as large as is taken, and make 200 small changes of it."""
     for size in (2_900_000, 1_400_000):
         pod = {"containers": [{"name": "c", "image": "i", "env": [{"name": "X", "value": "y" * size}]}]}
         template = {"metadata": {"labels": {"a": "b"}}, "spec": pod}
@@ -113,7 +113,7 @@ def history(server: Server) -> list[ssl.SSLSocket]:
 
 
 def updates(server: Server) -> list[ssl.SSLSocket]:
-    """One watch that is not read, and 1500 updates of 1 MB."""
+    """Open one watch that is not read, and make 1500 updates of 1 MB."""
     server.ask("POST", MAPS, {"metadata": {"name": "t"}})
     opened = _opened(server, 1, f"GET {MAPS}?watch=1 HTTP/1.1")
     for number in range(1500):
@@ -122,7 +122,7 @@ def updates(server: Server) -> list[ssl.SSLSocket]:
 
 
 def bodies(server: Server) -> list[ssl.SSLSocket]:
-    """300 requests whose bodies of 3 MB lack their last byte."""
+    """Send 300 requests whose bodies of 3 MB lack their last byte."""
     size = 3 << 20
     opened: list[ssl.SSLSocket] = []
 
@@ -140,7 +140,7 @@ def bodies(server: Server) -> list[ssl.SSLSocket]:
 
 
 def lists(server: Server) -> list[ssl.SSLSocket]:
-    """60 lists of 30 MB, some of them indented, that are not read."""
+    """Ask for 60 lists of 30 MB, some of them indented, that are not read."""
     return [
         *_opened(server, 30, f"GET {MAPS} HTTP/1.1"),
         *_opened(server, 30, f"GET {MAPS}?pretty=true HTTP/1.1"),
@@ -148,12 +148,15 @@ def lists(server: Server) -> list[ssl.SSLSocket]:
 
 
 def connections(server: Server) -> list[ssl.SSLSocket]:
-    """6000 connections without a request."""
+    """Open 6000 connections without a request."""
     return _opened(server, 6000, "")
 
 
 def everything(server: Server) -> list[ssl.SSLSocket]:
-    """All of the others at once, by one user; 500 connections without a request, so that the others get theirs."""
+    """Run all of the others at once, by one user.
+
+    500 connections are without a request, so that the others get theirs.
+    """
     opened: list[ssl.SSLSocket] = []
 
     def idle(beside: Server) -> list[ssl.SSLSocket]:
@@ -224,13 +227,16 @@ def _cluster() -> Iterator[tuple[Server, int]]:
 
 
 def resident(pid: int) -> float:
-    """Resident memory of a process in MB."""
+    """Return the resident memory of a process in MB."""
     with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize() / 1e6
 
 
 def measure(attack: Callable[[Server], list[ssl.SSLSocket]], rest: float) -> tuple[float, float, float, float]:
-    """(MB before, peak MB, MB after `rest` seconds with the connections kept, seconds that the attack took)."""
+    """Measure an attack.
+
+    Return (MB before, peak MB, MB after `rest` seconds with the connections kept, seconds that the attack took).
+    """
     with _cluster() as (server, pid):
         server.become(_edit(server))
         store(server, *STORED.get(attack, (0, 0)))

@@ -80,7 +80,10 @@ class Cluster:
         return done.stdout
 
     def create(self, pods: int, deadline: float) -> int:
-        """How many run: a machine starts only so many at once, and those after the deadline are not created."""
+        """Create Pods, and return how many run.
+
+        A machine starts only so many at once, and those after the deadline are not created.
+        """
         made = 0
         while made < pods and time.monotonic() < deadline:
             items = [
@@ -99,7 +102,7 @@ class Cluster:
         return made
 
     def waiting(self) -> int:
-        """How many Pods do not run yet."""
+        """Return how many Pods do not run yet."""
         listed = self.run(*self.kubectl, "get", "pods", "-o", "name", "--field-selector=status.phase!=Running")
         return len(listed.split())
 
@@ -107,12 +110,12 @@ class Cluster:
         self.run(*self.kubectl, "delete", "pod", "--wait=false", *names)
 
     def pids(self) -> dict[str, int]:
-        """By role."""
+        """Return the pids by role."""
         (found,) = json.loads(self.run(*LASTCALL, "status", NAME, "-o", "json"))["clusters"]
         return {each["role"]: each["pid"] for each in found["processes"]}
 
     def memory(self) -> float:
-        """MiB of its processes and its Pods'."""
+        """Return the MiB of its processes and its Pods'."""
         total = 0.0
         for pid in _tree([*self.pids().values()]):
             with suppress(OSError, StopIteration):
@@ -120,7 +123,7 @@ class Cluster:
         return total
 
     def cpu(self) -> dict[str, float]:
-        """Role → seconds of CPU so far."""
+        """Return the seconds of CPU so far, by role."""
         pids = self.pids()
         return {role: cpu_seconds(pid) for role, pid in pids.items() if "shim" not in role}
 
@@ -157,7 +160,7 @@ def cluster(pods: int, minutes: float = 60.0) -> Iterator[Cluster]:
 
 @asynccontextmanager
 async def opened(made: Cluster, browser: Browser, pods: int) -> AsyncIterator[tuple[Page, int]]:
-    """`lastcall ui` and its page in the browser, which shows all Pods; and the pid of the server."""
+    """Open `lastcall ui` in the browser, which shows all Pods. Yield the page and the pid of the server."""
     process = subprocess.Popen(  # noqa: ASYNC220
         [*LASTCALL, "ui", NAME], env=made.environment, stdout=subprocess.PIPE, text=True
     )
@@ -176,7 +179,7 @@ async def opened(made: Cluster, browser: Browser, pods: int) -> AsyncIterator[tu
 
 
 async def cost(pods: int) -> None:
-    """The table of `cost`."""
+    """Print the table of `cost`."""
     shares: dict[tuple[bool, bool], list[dict[str, float]]] = {}
     deleted, lasted = 0, 0.0
 
@@ -224,7 +227,7 @@ async def cost(pods: int) -> None:
 
 
 async def frames(pods: int, minutes: float, ends: int = 200) -> None:
-    """The table of `frames`."""
+    """Print the table of `frames`."""
     with cluster(pods, minutes) as made, BrowserProcess() as process:
         print(f"{made.started}\n", flush=True)
         async with Browser(process) as browser, opened(made, browser, made.pods) as (page, _):
@@ -236,7 +239,7 @@ async def frames(pods: int, minutes: float, ends: int = 200) -> None:
 
 
 async def replayed(pods: int, ends: int = 200) -> None:
-    """The table of `replayed`."""
+    """Print the table of `replayed`."""
     with cluster(1) as made:
         pod = json.loads(made.run(*made.kubectl, "get", "pod", "p0", "-o", "json"))
         records = await records_of_an_end(made)
@@ -267,7 +270,7 @@ STEP_AFTER = (
 
 
 async def steps() -> None:
-    """The line of `steps`."""
+    """Print the line of `steps`."""
     found = []
     with cluster(STEPS) as made, BrowserProcess() as process:
         async with Browser(process) as browser, opened(made, browser, STEPS) as (page, _):
@@ -310,7 +313,7 @@ async def records_of_an_end(made: Cluster) -> list[Record]:
 
 @asynccontextmanager
 async def served(source: Source) -> AsyncIterator[tuple[Watching, Entrance]]:
-    """A page of that source, in this process."""
+    """Serve a page of that source, in this process."""
     world = World()
     watching = Watching(source, world)
     task = asyncio.get_running_loop().create_task(watching.run())
@@ -361,7 +364,7 @@ def _memory(pid: str = "self") -> float:
 
 
 async def history(ends: int) -> None:
-    """The table of `history`."""
+    """Print the table of `history`."""
     with cluster(1) as made:
         records = await records_of_an_end(made)
     records = sorted((records * (1 + RECORDS // len(records)))[:RECORDS], key=lambda each: each.at_ns)

@@ -55,7 +55,7 @@ def at_share(values: list[float], share: float) -> str:
 
 
 def work(trace: list[dict[str, Any]]) -> list[float]:
-    """Milliseconds of CPU that script, style and layout of each frame take: from its mark to the next one."""
+    """Return the milliseconds of CPU of script, style and layout in each frame: from its mark to the next one."""
     marks = sorted((each["ts"], each["pid"], each["tid"]) for each in trace if each["name"] == MARK)
     threads = {each[1:] for each in marks}
     starts = [each[0] for each in marks]

@@ -22,7 +22,7 @@ APP = HERE / "examples" / "pytest-app"
 
 
 def seconds(*arguments: str, real: str = "") -> float:
-    """How long a whole run of pytest takes. Raises CalledProcessError where a test fails."""
+    """Return how long a whole run of pytest takes. Raises CalledProcessError where a test fails."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(HERE / "src"), str(HERE)))}
     if real:
         environment["REAL_KUBECONFIG"] = real

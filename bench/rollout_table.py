@@ -52,7 +52,7 @@ VARIANTS = (
 
 
 def run(variant: Variant, seconds: float) -> dict[str, Any]:
-    """One run of the command: its exit status, what it said on stderr and the document it wrote."""
+    """Run the command once: return its exit status, what it said on stderr and the document it wrote."""
     settle = max(1.0, seconds - variant.took)
     command = [
         *(sys.executable, "-m", "lastcall.cli.main", "rollout", str(EXAMPLES / f"{variant.manifest}.yaml")),
@@ -74,7 +74,7 @@ def run(variant: Variant, seconds: float) -> dict[str, Any]:
 
 
 def rows(variant: str, runs: Sequence[dict[str, Any]]) -> list[str]:
-    """One Markdown row for the runs as they were, one for those with the advice applied."""
+    """Return one Markdown row for the runs as they were, one for those with the advice applied."""
     statuses = Counter(each["status"] for each in runs)
     first = [each["experiments"][0] for each in runs if each["experiments"]]
     second = [each["experiments"][1] for each in runs if len(each["experiments"]) > 1]

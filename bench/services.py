@@ -108,7 +108,7 @@ async def updates(writer: Callable[[], RuleSink], name: str, times: int) -> None
 
 
 async def verdicts(times: int) -> None:
-    """The same change when a map leads to chains: one element is exchanged."""
+    """Measure the same change when a map leads to chains: one element is exchanged."""
     for size in SIZES:
         sink = NetlinkSink()
         table = NftSet("by-chain", "service verdicts")
@@ -157,7 +157,7 @@ def open_netns() -> int:
 
 
 def connections(client: int, address: tuple[str, int], times: int) -> float:
-    """Per second: each connected, accepted and reset before the next."""
+    """Return the connections per second: each connected, accepted and reset before the next."""
     result: list[float] = []
     reset = struct.pack("ii", 1, 0)
 

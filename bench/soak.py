@@ -133,7 +133,7 @@ class Soak:
     seconds: list[float] = field(default_factory=list)
 
     async def life(self, number: int) -> None:
-        """One Pod, from its creation to the end of its object."""
+        """Run one Pod, from its creation to the end of its object."""
         kind = KINDS[number % len(KINDS)]
         name = f"{kind}-{number}"
         begin = time.monotonic()
@@ -205,7 +205,7 @@ KINDS = tuple(LIVES)
 
 
 async def at_rest(client: Client) -> dict[str, float]:
-    """Nothing is under way; Events go, counted with their bytes. What is left of each kind."""
+    """Return what is left of each kind when nothing is under way; Events go, counted with their bytes."""
     events = (await client.list(EVENTS, NAMESPACE)).items
     counts = {"Events": float(len(events)), "Events, KiB": len(json.dumps(events)) / 1024}
     names = iter([each["metadata"]["name"] for each in events])
@@ -226,7 +226,7 @@ async def at_rest(client: Client) -> dict[str, float]:
 
 
 async def soak(arguments: argparse.Namespace, facts: dict[str, Any], samples: list[Sample]) -> None:
-    """Adds to `samples` as it goes."""
+    """Run the soak. Adds to `samples` as it goes."""
     client = client_for(load_kubeconfig(facts["kubeconfig"]))
     watched = Watched(client)
     watching = asyncio.ensure_future(watched.run())
@@ -273,7 +273,7 @@ def show(sample: Sample, run: Soak) -> None:
 
 
 def report(samples: Sequence[Sample]) -> None:
-    """The table of slopes."""
+    """Print the table of slopes."""
     warm = [each for each in samples if each.pods >= samples[-1].pods * WARM_UP]
     print(f"\nAfter the first {warm[0].pods} Pods, {len(warm)} looks:\n")
     print("| figure | at first | at last | slope / 1 000 Pods | standard error | |\n|---|---|---|---|---|---|")

@@ -20,7 +20,7 @@ class Sample:
 
 
 def fit(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Slope of the least-squares line through three points or more, and its standard error."""
+    """Return the slope of the least-squares line through three points or more, and its standard error."""
     n = len(points)
     mean_x, mean_y = sum(x for x, _ in points) / n, sum(y for _, y in points) / n
     sxx = sum((x - mean_x) ** 2 for x, _ in points)
@@ -30,7 +30,7 @@ def fit(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def look(pods: int, seconds: float, front: int, counts: dict[str, float]) -> Sample:
-    """`counts` are figures from the API."""
+    """Take a sample; `counts` are figures from the API."""
     roles = _roles(front)
     figures: dict[str, float] = {}
     for role, pid in roles.items():

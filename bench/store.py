@@ -41,7 +41,7 @@ def fdatasync(directory: str) -> list[float]:
 
 
 async def updates(store: SQLiteStore, entries: list[Entry], each: int) -> tuple[float, list[float]]:
-    """`each` updates of each entry, the entries side by side: seconds, and each write's milliseconds."""
+    """Make `each` updates of each entry, the entries side by side: return seconds, and each write's milliseconds."""
     times = []
 
     async def write(entry: Entry) -> None:

@@ -75,7 +75,7 @@ class Kubelets:
             await self.client.create(ENDPOINTSLICES, body, "default")
 
     async def without(self, first: int) -> None:
-        """A slice whose Pods all end: the controller writes several at once, so that it is terminating, then empty."""
+        """End all Pods of a slice: the controller writes several at once, so that it is terminating, then empty."""
         gone = [self._endpoint(n, leaving=True) for n in range(first, min(self.count, first + IN_A_SLICE))]
         for endpoints in (gone, []):
             await self.client.patch(ENDPOINTSLICES, f"web-{first}", {"endpoints": endpoints}, "default")
@@ -122,7 +122,7 @@ async def side_by_side(at_once: int, count: int, work: Any) -> None:
 
 
 async def follow(kubeconfig: str, count: int, profile: str) -> None:
-    """The process that is measured: it prints a line when it follows, and its figures at the end."""
+    """Run the process that is measured: it prints a line when it follows, and its figures at the end."""
     from lastcall.cli import output
     from lastcall.cli.exit_status import exit_status
     from lastcall.trace.follower import Follower, Options
@@ -160,7 +160,7 @@ async def follow(kubeconfig: str, count: int, profile: str) -> None:
 
 
 def peak_mb() -> float:
-    """VmHWM of this process: getrusage's ru_maxrss begins with what its parent had before the exec."""
+    """Return VmHWM of this process: getrusage's ru_maxrss begins with what its parent had before the exec."""
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
 

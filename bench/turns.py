@@ -34,13 +34,13 @@ Table = dict[str, list[Pair]]
 
 
 def bench_of(checkout: Path) -> Path:
-    """The checkout whose `bench` drives this one's `lastcall`: its own where that can serve."""
+    """Return the checkout whose `bench` drives this one's `lastcall`: its own where that can serve."""
     child = checkout / "bench" / "cluster_child.py"
     return checkout if child.exists() and '"serve"' in child.read_text() else HERE
 
 
 def environment(checkout: Path) -> dict[str, str]:
-    """To run the `lastcall` of a checkout under the `bench` that fits it."""
+    """Return the environment to run the `lastcall` of a checkout under the `bench` that fits it."""
     path = os.pathsep.join((str(checkout / "src"), str(bench_of(checkout))))
     return {**os.environ, "PYTHONPATH": path, "SPAWNED_NS": str(time.monotonic_ns())}
 
@@ -91,7 +91,7 @@ def started(checkout: Path) -> dict[str, float]:
 def take_turns(
     table: Table, turns: int, ours: Callable[[], dict[str, float]], theirs: Callable[[], dict[str, float]]
 ) -> None:
-    """Adds pairs; the one that begins changes with each turn."""
+    """Add pairs; the one that begins changes with each turn."""
     for turn in range(turns):
         first, second = (ours, theirs) if turn % 2 == 0 else (theirs, ours)
         one, other = first(), second()
@@ -108,7 +108,7 @@ def clusters(table: Table, other: Path, pods: int, bursts: int) -> None:
 
 
 def api(table: Table, other: Path) -> None:
-    """Milliseconds a request."""
+    """Measure milliseconds a request."""
     with ExitStack() as stack:
         servers = []
         for checkout in (HERE, other):
@@ -147,7 +147,7 @@ def api(table: Table, other: Path) -> None:
 
 
 def interval(pairs: Sequence[Pair]) -> tuple[float, float, float]:
-    """(median of the ratios, 2.5 %, 97.5 % of it when pairs are drawn anew)."""
+    """Return (median of the ratios, 2.5 %, 97.5 % of it when pairs are drawn anew)."""
     ratios = [ours / theirs for ours, theirs in pairs]
     draw = random.Random(1)
     drawn = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(DRAWS))
@@ -155,7 +155,7 @@ def interval(pairs: Sequence[Pair]) -> tuple[float, float, float]:
 
 
 def rows(table: Table, this: str = "this", other: str = "other") -> Iterator[str]:
-    """The table as lines of Markdown."""
+    """Yield the table as lines of Markdown."""
     yield f"| figure | n | {this} | {other} | ratio | 95 % |"
     yield "|---|---|---|---|---|---|"
     for name, turns in table.items():

@@ -25,7 +25,7 @@ HEADER = (
 
 
 def child(nodes: int, pods: int, replicas: int, nodes_are: str) -> dict[str, Any]:
-    """One run in a fresh interpreter; see bench.virtual_cluster_child."""
+    """Run once in a fresh interpreter; see bench.virtual_cluster_child."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.virtual_cluster_child", "--nodes", str(nodes), "--pods", str(pods),
          "--replicas", str(replicas), "--nodes-are", nodes_are],
@@ -36,7 +36,7 @@ def child(nodes: int, pods: int, replicas: int, nodes_are: str) -> dict[str, Any
 
 
 def per_pod(run: dict[str, Any], pods: int) -> float:
-    """CPU milliseconds of create, roll and delete for each of the 2 * `pods` lives of Pods."""
+    """Return the CPU milliseconds of create, roll and delete for each of the 2 * `pods` lives of Pods."""
     return 1e3 * sum(run["phases"][phase]["cpu"] for phase in PHASES) / (2 * pods)
 
 

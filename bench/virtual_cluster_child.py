@@ -69,7 +69,7 @@ class Distance:
         self._waiting: deque[tuple[int, list[asyncio.Future[None]]]] = deque()
 
     def client(self, client: Client) -> Client:
-        """`client`, at this distance."""
+        """Return `client`, at this distance."""
         for verb in ("get", "list", "create", "update", "patch", "delete"):
             setattr(client, verb, self._away(getattr(client, verb)))
         return client

@@ -145,7 +145,7 @@ def _conditions(pod: Object, values: dict[str, tuple[str, str]], moment: str) ->
 
 
 def running(pod: Object, ip: str, host_ip: str, moment: str) -> Object:
-    """The status of a Pod all of whose containers run."""
+    """Return the status of a Pod all of whose containers run."""
     true = ("True", "")
     kinds = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
     return {
@@ -175,7 +175,7 @@ def running(pod: Object, ip: str, host_ip: str, moment: str) -> Object:
 
 
 def ended(pod: Object, moment: str) -> Object:
-    """The last status of a Pod whose containers stopped by themselves when they were asked to."""
+    """Return the last status of a Pod whose containers stopped by themselves when they were asked to."""
     old = pod["status"]
     done, failed = ("True", "PodCompleted"), ("False", "PodCompleted")
     values = {"Initialized": done, "Ready": failed, "ContainersReady": failed}

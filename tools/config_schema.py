@@ -15,7 +15,7 @@ OUT = Path(__file__).parents[1] / "docs" / "config-v1.schema.json"
 
 
 def value(option: click.Option) -> dict[str, Any]:
-    """The schema of an option's value."""
+    """Return the schema of an option's value."""
     if option.is_flag:
         one: dict[str, Any] = {"type": "boolean"}
     elif isinstance(option.type, click.Choice):
@@ -34,12 +34,12 @@ def value(option: click.Option) -> dict[str, Any]:
 
 
 def values(command: click.Command) -> dict[str, Any]:
-    """Key → schema, of what a command takes from a file."""
+    """Map each key to its schema, of what a command takes from a file."""
     return {key: value(option) for key, option in keyed(command).items()}
 
 
 def section(properties: dict[str, Any], words: str) -> dict[str, Any]:
-    """A mapping with these keys and no others; may be empty."""
+    """Return a mapping with these keys and no others; may be empty."""
     return {
         "description": words,
         "type": ["object", "null"],
@@ -49,7 +49,7 @@ def section(properties: dict[str, Any], words: str) -> dict[str, Any]:
 
 
 def made() -> dict[str, Any]:
-    """The document."""
+    """Return the document."""
     context = click.Context(cli)
     sections: dict[str, Any] = {}
     everywhere: dict[str, list[dict[str, Any]]] = {}
@@ -80,7 +80,7 @@ def made() -> dict[str, Any]:
 
 
 def text() -> str:
-    """As it is in the file."""
+    """Return the text of the file."""
     return pretty(made()) + "\n"
 
 

@@ -80,7 +80,7 @@ class Lastcall:
         return run(*self._command, *arguments)
 
     def readable(self, paths: Sequence[str]) -> list[str]:
-        """The same files where the user may read them."""
+        """Return the same files where the user may read them."""
         if not self._as_user:
             return list(paths)
         return [shutil.copy(path, str(self._home)) for path in paths]
@@ -91,7 +91,7 @@ def run(*command: str) -> str:
 
 
 def focus_of(specs: Sequence[str]) -> str:
-    """A regular expression of just these specs."""
+    """Return a regular expression of just these specs."""
     return "|".join(re.escape(name) for name in specs)
 
 
@@ -129,7 +129,7 @@ def document(runs: Sequence[Results], commit: str, kept: str = "") -> str:
 
 
 def kept_run(results: Results) -> str:
-    """A line for each spec: whether it passed, seconds, name; below one that failed what it said."""
+    """Return a line for each spec: whether it passed, seconds, name; below one that failed what it said."""
     lines = []
     for name, each in sorted(results.items()):
         lines.append(f"{'passed' if each['passed'] else 'FAILED'}\t{each['seconds']:.1f}\t{name}")
@@ -139,7 +139,7 @@ def kept_run(results: Results) -> str:
 
 
 def keep_runs(files: Sequence[Path], real: Path | None, commit: str) -> None:
-    """Raises ValueError for a run of less than all specs."""
+    """Keep whole runs and write their document. Raises ValueError for a run of less than all specs."""
     runs: list[Results] = [json.loads(path.read_text()) for path in files]
     if short := [str(path) for path, each in zip(files, runs, strict=True) if len(each) != SPECS]:
         raise ValueError(f"not whole runs: {', '.join(short)}")
@@ -181,7 +181,7 @@ def written_into(text: str, section: str) -> str:
 
 
 def chosen(results: Results, seconds: float) -> list[str]:
-    """Specs that passed in at most so many seconds, and may run beside others."""
+    """Return specs that passed in at most so many seconds, and may run beside others."""
     return sorted(
         name
         for name, each in results.items()

@@ -32,7 +32,7 @@ def name_of(text: str) -> str:
 
 
 def needs(name: str) -> set[str]:
-    """The packages that an installed one needs here, itself included."""
+    """Return the packages that an installed one needs here, itself included."""
     found = {name_of(name)}
     waiting = [name]
     while waiting:

@@ -70,7 +70,7 @@ def modules() -> list[ModuleType]:
 
 
 def kinds_of(module: ModuleType) -> dict[str, Any]:
-    """Its kinds of records by name; what begins with an underscore is a part of others."""
+    """Return its kinds of records by name; what begins with an underscore is a part of others."""
     return {
         name: value
         for name, value in vars(module).items()
@@ -176,7 +176,10 @@ def rollout_schema() -> dict[str, Any]:
 
 
 def ending_schema() -> dict[str, Any]:
-    """`lastcall/ending/v1` with the facts of each kind. None is required: records of older versions may have less."""
+    """Return `lastcall/ending/v1` with the facts of each kind.
+
+    None is required: records of older versions may have less.
+    """
     schema = document_schema(Document, "How Pods ended", DEFINITIONS)
     known = all_kinds()
     schema["$defs"]["record"]["allOf"] = [
@@ -204,7 +207,7 @@ def causes_text() -> str:
 
 
 def pretty(value: Any, depth: int = 0, taken: int = 0) -> str:
-    """JSON with what is short on one line. `taken` characters stand before it on its line."""
+    """Return JSON with what is short on one line. `taken` characters stand before it on its line."""
     flat, inner = json.dumps(value, ensure_ascii=False), "  " * (depth + 1)
     if 2 * depth + taken + len(flat) < WIDTH or not isinstance(value, dict | list) or not value:
         return flat
@@ -219,7 +222,7 @@ def pretty(value: Any, depth: int = 0, taken: int = 0) -> str:
 
 
 def filled(texts: list[str], indent: str) -> list[str]:
-    """As many on a line as there is room for."""
+    """Fill lines with as many texts as there is room for."""
     lines = [indent]
     for number, text in enumerate(texts):
         piece = json.dumps(text, ensure_ascii=False) + ("," if number < len(texts) - 1 else "")
@@ -233,7 +236,7 @@ def filled(texts: list[str], indent: str) -> list[str]:
 
 
 def files() -> dict[Path, str]:
-    """Path → what it should hold."""
+    """Map each path to what it should hold."""
     docs = ROOT / "docs"
     text = (docs / "ending-v1.md").read_text()
     text = with_part(text, "records", records_text())

@@ -47,7 +47,7 @@ def git(repository: str, *arguments: str) -> str:
 
 
 def sources(repository: str, tag: str) -> Iterator[tuple[str, str]]:
-    """(beginning of the short names, text) of every file with types."""
+    """Yield (beginning of the short names, text) of every file with types."""
     for path in git(repository, "ls-tree", "-r", "--name-only", tag).splitlines():
         directory, _, name = path.rpartition("/")
         if not re.fullmatch(r"types\w*\.go|group_version\.go", name) or "testapigroup" in path:
@@ -86,7 +86,7 @@ class Types:
             self._named[f"{prefix}.{name}"] = type_
 
     def fields(self, name: str) -> dict[str, tuple[str, bool, bool]] | None:
-        """Of a struct and of the one inside it: field → (type, whether it has omitempty or omitzero, omitzero)."""
+        """Map each field of a struct and the one inside it to (type, has omitempty or omitzero, has omitzero)."""
         own = self.structs.get(name)
         return own if own is None or name not in self._inline else {**self.structs[self._inline[name]], **own}
 
@@ -97,14 +97,14 @@ class Types:
         return order.index(shown) if shown in order else -1
 
     def type_of(self, name: str, key: str) -> str:
-        """Of a field of a struct, or of one inside it; "" for one that is not known."""
+        """Return the type of a field of a struct, or of one inside it; "" for one that is not known."""
         own = (self.fields(name) or {}).get(key)
         if own is not None:
             return own[0]
         return next(filter(None, (self.type_of(each, key) for each in self._inside.get(name, ()))), "")
 
     def own_name(self, prefix: str, type_: str) -> str:
-        """`v1.PullPolicy` for a type of its own that is not a struct, or a map with one as its keys, else ""."""
+        """Return `v1.PullPolicy` for a type of its own that is not a struct, or a map with one as its keys, else ""."""
         if type_ == "types.UID":
             return type_
         if (found := _MAP.fullmatch(type_)) is not None:
@@ -119,7 +119,7 @@ class Types:
         )
 
     def kind(self, prefix: str, type_: str) -> str:
-        """pointer, list, map, time, plain or struct."""
+        """Return pointer, list, map, time, plain or struct."""
         if type_.startswith("*"):
             return "pointer"
         if type_.startswith("[]"):

@@ -20,7 +20,7 @@ LABEL = "kubernetes.io/bootstrapping=rbac-defaults"
 
 
 def asked(plural: str) -> list[dict[str, Any]]:
-    """The default objects of a kind."""
+    """Return the default objects of a kind."""
     argv = ["kubectl", "get", plural, "--all-namespaces", "-l", LABEL, "-o", "json"]
     done = subprocess.run(argv, check=True, capture_output=True)  # noqa: S603 - fixed words
     found: list[dict[str, Any]] = json.loads(done.stdout)["items"]
@@ -28,8 +28,10 @@ def asked(plural: str) -> list[dict[str, Any]]:
 
 
 def entry(kind: str, obj: dict[str, Any]) -> dict[str, Any]:
-    """What is its own: kind, name, namespace, rules or subjects. A binding's role has the binding's kind and, but for
-    `system::…`, its name."""
+    """Return what is its own: kind, name, namespace, rules or subjects.
+
+    A binding's role has the binding's kind and, but for `system::…`, its name.
+    """
     meta = obj["metadata"]
     into = sorted(label.rpartition("aggregate-to-")[2] for label in meta["labels"] if "/aggregate-to-" in label)
     one: dict[str, Any] = {"kind": kind, "name": meta["name"]}
@@ -46,7 +48,7 @@ def entry(kind: str, obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def written(entries: list[dict[str, Any]]) -> str:
-    """JSON, a rule or subject on a line."""
+    """Return JSON, a rule or subject on a line."""
     lines = []
     for each in entries:
         name, parts = next(((key, each[key]) for key in ("rules", "subjects") if key in each), ("", []))

@@ -86,7 +86,7 @@ def type_facts(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def prefixes(names: Iterable[str]) -> dict[str, str]:
-    """First part of a short name → what it has lost, where that is not `io.k8s.api.`."""
+    """Map the first part of a short name to what it has lost, where that is not `io.k8s.api.`."""
     lost: dict[str, str] = {}
     for name in names:
         first, prefix = short(name).split(".")[0], name[: len(name) - len(short(name))]

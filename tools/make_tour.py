@@ -102,7 +102,7 @@ def play(experiment: Experiment, version: str = DEFAULT_VERSION) -> tuple[Docume
 
 
 def facts(shown: Document, ending: Ending | None) -> Document:
-    """What is compared between versions: of the first container, and of the Pod."""
+    """Return what is compared between versions: of the first container, and of the Pod."""
     if ending is None:
         return {"error": shown["error"]}
     main = next(each for each in ending.containers if each.kind == "container")
@@ -138,7 +138,7 @@ def _differ(found: Mapping[str, Document]) -> bool:
 
 
 def versions() -> Document:
-    """The experiments for which a version of Kubernetes makes a difference."""
+    """Return the experiments for which a version of Kubernetes makes a difference."""
     runs: dict[str, Mapping[str, Document]] = {}
     for name, experiment in EXPERIMENTS.items():
         found = {version: facts(*play(experiment, version)) for version in COMPARED}
@@ -148,7 +148,7 @@ def versions() -> Document:
 
 
 def tour_data() -> Document:
-    """Every experiment under the newest version, with the story that the page draws."""
+    """Return every experiment under the newest version, with the story that the page draws."""
     runs = {}
     for name, experiment in EXPERIMENTS.items():
         run, ending = play(experiment)
@@ -160,7 +160,7 @@ def tour_data() -> Document:
 
 
 def play_level(level: Level, *, solved: bool) -> tuple[Document, Ending | None]:
-    """A level as it is given, or solved."""
+    """Play a level as it is given, or solved."""
     manifest, grace = (level.solved, level.grace) if solved else (level.manifest, None)
     return play(experiment_of(level, manifest, grace))
 
@@ -181,12 +181,12 @@ def _run_of(level: Level, *, solved: bool) -> Document:
 
 
 def recorded() -> Document:
-    """Level → how it ends as it is given, for a machine that has not what it needs."""
+    """Map each level to how it ends as it is given, for a machine that has not what it needs."""
     return {each.id: _run_of(each, solved=False) for each in levels().values() if each.needs}
 
 
 def rules() -> dict[str, list[str]]:
-    """`file:function` → what it says in each language, for the rules of the lesson's steps."""
+    """Map `file:function` to what it says in each language, for the rules of the lesson's steps."""
     steps = orjson.loads(LESSON.read_bytes())["steps"]
     named = {step["rule"] for step in steps} | {level.rule for level in levels().values()}
     return {
@@ -197,7 +197,7 @@ def rules() -> dict[str, list[str]]:
 
 
 def texts() -> dict[Path, str]:
-    """What the page gets from here."""
+    """Return what the page gets from here."""
     made = {VERSIONS_FILE: versions(), RULES_FILE: rules()}
     texts = {path: orjson.dumps(data, option=orjson.OPT_INDENT_2).decode() + "\n" for path, data in made.items()}
     return {**texts, RECORDED_FILE: orjson.dumps(recorded()).decode() + "\n"}

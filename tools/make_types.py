@@ -142,7 +142,7 @@ class Types:
         return self.prefixes.get(name.split(".", 1)[0], "io.k8s.api.") + name
 
     def annotation(self, facts: dict[str, Any], used: set[str]) -> str:
-        """The Python type of a field; what it needs is added to `used`: names of the schema, of typing, of scalars."""
+        """Return the Python type of a field. Adds what it needs to `used`: names of the schema, typing and scalars."""
         if "i" in facts:
             return f"list[{self.annotation(facts['i'], used)}]"
         if "m" in facts:
@@ -178,7 +178,7 @@ class Types:
         return lines
 
     def file(self, file: str) -> str:
-        """The text of one file."""
+        """Return the text of one file."""
         used: set[str] = set()
         bodies = ["\n".join(self.class_lines(name, used)) for name in self.order[file]]
         names = [python_name(name) for name in self.order[file]]
@@ -215,7 +215,7 @@ def quoted(value: str) -> str:
 
 
 def import_lines(module: str, names: list[str]) -> list[str]:
-    """An import as ruff formats and sorts it."""
+    """Return an import as ruff formats and sorts it."""
     names = sorted(names, key=str.lower)
     line = f"from {module} import {', '.join(names)}"
     if len(line) <= LINE_LENGTH:
@@ -224,7 +224,7 @@ def import_lines(module: str, names: list[str]) -> list[str]:
 
 
 def wrapped(line: str) -> list[str]:
-    """A field's line as ruff formats it."""
+    """Return a field's line as ruff formats it."""
     indent, name, annotation = " " * 4, *line.strip().split(": ", 1)
     return _split(annotation, indent, f"{name}: ", "")
 
@@ -257,7 +257,7 @@ def _arguments(text: str) -> list[str]:
 
 
 def files() -> dict[str, str]:
-    """Every file of the package by its name, with its text."""
+    """Return every file of the package by its name, with its text."""
     types = Types(orjson.loads((API / "schema" / "schema.json").read_bytes()))
     made = {f"{file}.py": types.file(file) for file in FILES}
     return {"__init__.py": PACKAGE, "scalars.py": SCALARS_FILE, **made}

@@ -29,7 +29,7 @@ class NotReproducible(Exception):
 
 
 def build(source: Path, target: Path) -> list[Path]:
-    """sdist and wheel of `source`, in this order. Raises CalledProcessError with what the builder said."""
+    """Build sdist and wheel of `source`, in this order. Raises CalledProcessError with what the builder said."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", str(EPOCH))}
     for kind in ("sdist", "wheel"):
         subprocess.run(  # noqa: S603 # our own interpreter
@@ -55,7 +55,7 @@ def unpack(archive: tarfile.TarFile, target: Path) -> None:
 
 
 def build_twice(target: Path) -> list[Path]:
-    """sdist and wheel in `target`, proved to be reproducible. Raises NotReproducible."""
+    """Build sdist and wheel in `target`, proved to be reproducible. Raises NotReproducible."""
     with tempfile.TemporaryDirectory(prefix="lastcall-release-") as name:
         work = Path(name)
         first = build(ROOT, work / "first")

@@ -51,7 +51,7 @@ Kubectl = Callable[..., str]
 
 
 def objects() -> list[dict[str, Any]]:
-    """A Pod of every state that the overview has."""
+    """Return a Pod of every state that the overview has."""
     never = {"exec": {"command": ["false"]}, "periodSeconds": 1}
     made = [
         pod("web", container("app", DRAINS, lifecycle=HOOK), labels={"app": "web"}, grace=10),
@@ -78,7 +78,10 @@ class Studio:
         return page
 
     async def take(self, page: Page, name: str, *, kept: bool = True, height: int = 0) -> None:
-        """`kept`: for the documents, too; else only as others see it. `height`: the window has it from now on."""
+        """Take a picture.
+
+        `kept`: for the documents, too; else only as others see it. `height`: the window has it from now on.
+        """
         if height:
             await page.size(1280, height)
             await page.eval("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -111,7 +114,7 @@ class Studio:
         (self._folder / "ui-live.png").write_bytes(animated(shots))
 
     async def print(self, page: Page) -> None:
-        """Beside the visions: it is not for the documents."""
+        """Print the page beside the visions: it is not for the documents."""
         if self._visions is not None:
             await page.pdf(self._visions / "printed.pdf")
 
@@ -126,7 +129,7 @@ async def tour(page: Page, step: str) -> None:
 
 
 async def live_picture(studio: Studio, kubectl: Kubectl) -> None:
-    """The end of a Pod, as it happens."""
+    """Take the end of a Pod, as it happens."""
     made = pod("shop", container("app", DRAINS, lifecycle=HOOK), labels={"app": "web"}, grace=10)
     items = [made, service("web")]
     kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
@@ -215,7 +218,7 @@ async def views(studio: Studio, folder: Path) -> None:
 
 
 async def rollout_views(studio: Studio, folder: Path) -> None:
-    """A rollout as it is now, in each look, whole."""
+    """Take a rollout as it is now, in each look, whole."""
     for look, options in LOOKS.items():
         page = await studio.open(**options)
         await seen(page, "document.querySelector('.what-if')")
@@ -223,7 +226,7 @@ async def rollout_views(studio: Studio, folder: Path) -> None:
 
 
 async def rollout_pictures(studio: Studio, whole: Path | None) -> None:
-    """A rollout that loses requests, and what would be lost with a longer delay."""
+    """Take a rollout that loses requests, and what would be lost with a longer delay."""
     page = await studio.open(width=1280, height=1500)
     await page.until("document.querySelector('.state .tag.bad')?.innerText === 'requests lost'", seconds=120)
     await write(page, "#hop-watch", "4")
@@ -239,7 +242,7 @@ async def rollout_pictures(studio: Studio, whole: Path | None) -> None:
 
 
 async def search_pictures(studio: Studio, whole: Path | None) -> None:
-    """The runs of a search: not for the documents."""
+    """Take the runs of a search: not for the documents."""
     page = await studio.open(width=1280, height=1500, dark=True)
     await page.until("/^safe/.test(document.querySelector('#search + .verdict')?.innerText)", seconds=400)
     await studio.take(page, "ui-search", kept=False)
@@ -277,7 +280,7 @@ def saved_pages(folder: Path) -> dict[str, str]:
 
 
 async def of_saved_pages(folder: Path, pages: dict[str, str], process: BrowserProcess) -> None:
-    """Each as it opens, whole."""
+    """Take each saved page as it opens, whole."""
     async with Browser(process) as browser:
         for look, options in LOOKS.items():
             for name, address in pages.items():
@@ -320,7 +323,7 @@ async def of_a_cluster(folder: Path | None, visions: Path | None, whole: Path | 
 
 
 async def of_an_end(folder: Path | None, process: BrowserProcess) -> None:
-    """The animated picture."""
+    """Take the animated picture."""
     with Place() as place:
         place.up()
         config = place.ok("kubeconfig").strip()

@@ -30,7 +30,7 @@ from lastcall.kube.api.resources import PODS
 
 
 def exact(name: str) -> dict[str, Ending]:
-    """The stories of the same lifecycle in virtual time, where every record is known."""
+    """Return the stories of the same lifecycle in virtual time, where every record is known."""
     replay: Any = Replay(name) if (DATA / f"{name}.json").exists() else OwnerReplay(name)
     cluster = replay.run().cluster
     pods = list({uid_of(each.object): each.object for each in cluster.history[PODS]}.values())
@@ -50,7 +50,7 @@ def exact(name: str) -> dict[str, Ending]:
 
 
 def compared(traced_endings: dict[str, Ending], known: dict[str, Ending]) -> tuple[list[str], list[str]]:
-    """(differences, what is said to be unknown), each with the Pod's name before it where there are several."""
+    """Return (differences, what is said to be unknown), each with the Pod's name before it where there are several."""
     differ: list[str] = []
     unknown: list[str] = []
     for name, ending in traced_endings.items():
@@ -66,7 +66,7 @@ def compared(traced_endings: dict[str, Ending], known: dict[str, Ending]) -> tup
 
 
 def say(text: str) -> None:
-    """At once, also into a file."""
+    """Print a text at once, also into a file."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

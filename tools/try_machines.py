@@ -60,7 +60,7 @@ class Machine:
         self.root = place / suite
 
     def make(self, wheel: Path) -> None:
-        """Raises CalledProcessError with what the program that failed said."""
+        """Make the machine. Raises CalledProcessError with what the program that failed said."""
         archive = KEPT / f"{self.suite}.tar"
         if not archive.exists():
             part = archive.with_suffix(".part.tar")
@@ -93,7 +93,7 @@ class Machine:
         return ", ".join(answer.stdout.split("\n")[:2])
 
     def tried(self, user: str) -> list[str]:
-        """What came of each command, for a row of the table."""
+        """Return what came of each command, for a row of the table."""
         doctor = self.inside(user, "lastcall", "doctor", "--output", "json")
         needs = json.loads(doctor.stdout)["needs"]
         less = [need["name"] for need in needs if need["status"] != "ok"]

@@ -26,7 +26,7 @@ PLATFORMS = {
 
 
 def requirements(version: str, platform: str) -> list[str]:
-    """pyproject's own, without markers: pip would read those for the Python that asks."""
+    """Return pyproject's own requirements, without markers: pip would read those for the Python that asks."""
     system = "darwin" if platform.startswith("mac") else "win32" if platform.startswith("win") else "linux"
     there = {"python_version": version, "sys_platform": system}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -35,7 +35,7 @@ def requirements(version: str, platform: str) -> list[str]:
 
 
 def resolves(wanted: Sequence[str], version: str, platform: str) -> bool:
-    """Whether pip finds wheels for all of them and for what they need."""
+    """Return whether pip finds wheels for all of them and for what they need."""
     tags = [word for tag in PLATFORMS[platform] for word in ("--platform", tag)]
     with tempfile.TemporaryDirectory() as target:
         options = ["--dry-run", "--target", target, "--only-binary=:all:", "--python-version", version, *tags]

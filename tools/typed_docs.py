@@ -32,7 +32,7 @@ class Field:
 
 
 def fields(shape: Any) -> Iterator[Field]:
-    """The fields of a TypedDict, those of its bases first."""
+    """Yield the fields of a TypedDict, those of its bases first."""
     for key in keys_of(shape):
         bare, notes = stripped(key.type)
         for each in get_args(bare) if get_origin(bare) in (Union, types.UnionType) else ():
@@ -70,7 +70,10 @@ def doc_of(shape: Any) -> str:
 
 
 def schema_of(hint: Any, name_of: dict[Any, str], *, closed: bool = True) -> Schema:
-    """The schema of a type. An object with a name in `name_of` becomes a reference; others are written in place."""
+    """Return the schema of a type.
+
+    An object with a name in `name_of` becomes a reference; others are written in place.
+    """
     hint, notes = stripped(hint)
     extra: Schema = {}
     for note in notes:
@@ -94,7 +97,7 @@ def schema_of(hint: Any, name_of: dict[Any, str], *, closed: bool = True) -> Sch
 
 
 def object_of(shape: Any, name_of: dict[Any, str], *, closed: bool = True) -> Schema:
-    """`closed`: fields that are named as required must be there, and no others."""
+    """Return the schema of an object. `closed`: fields named as required must be there, and no others."""
     keys = list(keys_of(shape))
     properties = {key.name: schema_of(key.type, name_of, closed=closed) for key in keys}
     made: Schema = {"type": "object"}
@@ -119,7 +122,7 @@ def _any_of(schemas: list[Schema]) -> Schema:
 
 
 def words_for(hint: Any) -> str:
-    """A type as people read it."""
+    """Return a type as people read it."""
     hint, _ = stripped(hint)
     origin, arguments = get_origin(hint), get_args(hint)
     if hint in (Any, object):
@@ -138,7 +141,7 @@ def words_for(hint: Any) -> str:
 
 
 def sentence_for(field: Field) -> str:
-    """`name` (type, may be absent): unit; meaning."""
+    """Return `name` (type, may be absent): unit; meaning."""
     kind = words_for(field.type) + ("" if field.required else "; may be absent")
     notes = "; ".join(field.texts)
     return f"`{field.name}` ({kind})" + (f": {notes}" if notes else "")

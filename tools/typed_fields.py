@@ -23,7 +23,7 @@ class TypedFields(Plugin):
         self._default = DefaultPlugin(options)
 
     def get_method_hook(self, fullname: str) -> Hook | None:
-        """The first plugin with a hook is the only one that is asked: mypy's own goes on from here."""
+        """Return a hook that goes on from mypy's own: the first plugin with a hook is the only one that is asked."""
         if not fullname.endswith(".get"):
             return None
         default = self._default.get_method_hook(fullname)

@@ -80,31 +80,31 @@ def _replicated(app: Application) -> Application:
 
 
 def single(draw: Draw) -> Application:
-    """One process: a server."""
+    """Draw one process: a server."""
     return _serving(_app(draw, "single", "server"))
 
 
 def master(draw: Draw) -> Application:
-    """A master with workers."""
+    """Draw a master with workers."""
     return _app(draw, "master", "master")
 
 
 def wrapper(draw: Draw) -> Application:
-    """A start script that the server replaces."""
+    """Draw a start script that the server replaces."""
     app = _app(draw, "wrapper", "server")
     app.program.wrapped = "exec"
     return app
 
 
 def init(draw: Draw) -> Application:
-    """An init, as tini is, with a server."""
+    """Draw an init, as tini is, with a server."""
     app = _app(draw, "init", "server")
     app.program.wrapped = "init"
     return app
 
 
 def slow_start(draw: Draw) -> Application:
-    """A server that loads for a while, with a startupProbe that has the patience."""
+    """Draw a server that loads for a while, with a startupProbe that has the patience."""
     app = _app(draw, "slowStart", "server")
     app.program.start_seconds = 2.0
     port = app.program.port
@@ -115,7 +115,7 @@ def slow_start(draw: Draw) -> Application:
 
 
 def pair(draw: Draw) -> Application:
-    """Two containers."""
+    """Draw two containers."""
     app = _app(draw, "pair", "worker")
     return with_neighbour(app, draw)
 
@@ -130,7 +130,7 @@ def with_neighbour(app: Application, draw: Draw) -> Application:
 
 
 def sidecar(draw: Draw) -> Application:
-    """A native sidecar: an init container that is restarted always."""
+    """Draw a native sidecar: an init container that is restarted always."""
     app = with_sidecar(_app(draw, "sidecar", "worker"), draw)
     app.neighbour = next(name for name in app.programs if name != app.main)
     return app
@@ -146,12 +146,12 @@ def with_sidecar(app: Application, draw: Draw) -> Application:
 
 
 def job(draw: Draw) -> Application:
-    """A Job that is still at work when it is deleted."""
+    """Draw a Job that is still at work when it is deleted."""
     return _app(draw, "job", "worker", "Job")
 
 
 def stateful(draw: Draw) -> Application:
-    """A StatefulSet with a claim."""
+    """Draw a StatefulSet with a claim."""
     app = _app(draw, "stateful", "worker", "StatefulSet")
     app.container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "64Mi"}}}
@@ -162,7 +162,7 @@ def stateful(draw: Draw) -> Application:
 
 
 def database(draw: Draw) -> Application:
-    """A server of long connections, with a client in a Pod of its own that keeps one."""
+    """Draw a server of long connections, with a client in a Pod of its own that keeps one."""
     app = _app(draw, "database", "database")
     port, name = app.program.port, f"{app.name}-client"
     app.container["readinessProbe"] = {"tcpSocket": {"port": port}, "periodSeconds": 1}
@@ -194,47 +194,47 @@ def database(draw: Draw) -> Application:
 
 
 def queue(draw: Draw) -> Application:
-    """A worker that handles one piece after the other."""
+    """Draw a worker that handles one piece after the other."""
     app = _app(draw, "queue", "worker", "Deployment")
     app.workload = {"replicas": 1}
     return app
 
 
 def batch(draw: Draw) -> Application:
-    """A shell script that is PID 1."""
+    """Draw a shell script that is PID 1."""
     return _app(draw, "batch", "batch")
 
 
 def web(draw: Draw) -> Application:
-    """A Deployment that is updated under load."""
+    """Draw a Deployment that is updated under load."""
     app = _replicated(_serving(_app(draw, "web", "server", "Deployment")))
     return _loaded(app, "fresh=40,keep-alive=20")
 
 
 def streams(draw: Draw) -> Application:
-    """Server-sent events."""
+    """Draw a server of server-sent events."""
     app = _replicated(_serving(_app(draw, "streams", "server", "Deployment")))
     return _loaded(app, "fresh=10,stream=6", "--stream-path", "/events", "--stream-length", "4s")
 
 
 def websockets(draw: Draw) -> Application:
-    """WebSockets."""
+    """Draw a server of WebSockets."""
     app = _replicated(_serving(_app(draw, "websockets", "server", "Deployment")))
     return _loaded(app, "fresh=10,websocket=6", "--websocket-path", "/socket", "--stream-length", "4s")
 
 
 def http2(draw: Draw) -> Application:
-    """HTTP/2 with short requests, on as many connections as a few clients have."""
+    """Draw HTTP/2 with short requests, on as many connections as a few clients have."""
     return _loaded(_http2(draw, "http2", 0.3), "http2=40", "--http2-connections", "8")
 
 
 def calls(draw: Draw) -> Application:
-    """Calls over HTTP/2 whose answers come in pieces for a while, as those of gRPC's server streams."""
+    """Draw calls over HTTP/2 whose answers come in pieces for a while, as those of gRPC's server streams."""
     return _loaded(_http2(draw, "calls", 1.0), "http2=10", "--http2-connections", "8")
 
 
 def channel(draw: Draw) -> Application:
-    """One connection of HTTP/2 for all requests, which the server ends after some: the next one goes elsewhere."""
+    """Draw one connection of HTTP/2 for all requests, which the server ends after some: the next one goes elsewhere."""
     app = _http2(draw, "channel", 0.1)
     app.program.most_requests = draw.random.choice((9, 10, 11))
     app = _loaded(app, "http2=40", "--http2-connections", "1")

@@ -40,10 +40,10 @@ class VirtualRun:
         self.client, self._cluster = cluster.client, cluster
 
     async def connect(self) -> None:
-        """The client is in process."""
+        """Do nothing: the client is in process."""
 
     async def wait_node_ready(self) -> None:
-        """The cluster is handed over when its node is Ready."""
+        """Do nothing: the cluster is handed over when its node is Ready."""
 
     def on_record(self, callback: Callable[[Record], None]) -> None:
         """Hand over every record, those of before, too."""
@@ -60,7 +60,7 @@ class VirtualRun:
         records.__class__ = Heard
 
     def on_process_died(self, _: Any) -> None:
-        """Nothing dies here."""
+        """Do nothing: nothing dies here."""
 
     def recorder(self, actor: str) -> Any:
         return self._cluster.recorder.for_actor(actor)
@@ -78,7 +78,7 @@ class VirtualRun:
         return ""
 
     def stop(self) -> None:
-        """The scenario's end stops it."""
+        """Do nothing: the scenario's end stops it."""
 
 
 class VirtualPlace:
@@ -89,7 +89,7 @@ class VirtualPlace:
             sys.path.insert(0, str(SUPPORT))
 
     def provide(self, _: str) -> None:
-        """Every image is there, but those of `images_of`."""
+        """Do nothing: every image is there, but those of `images_of`."""
 
     def ask(self, app: Application, objects: list[Object]) -> Answer:
         from virtual_cluster import run_cluster  # type: ignore[import-not-found]  # of tests/support

@@ -30,7 +30,7 @@ MOST_READS, LEAST_REFUSED, LEAST_OF_EACH = 20.0, 100 / 3, 20
 
 
 def prepared(server: Server) -> None:
-    """The namespaces that requests use; Pods need a ServiceAccount, which no controller makes here."""
+    """Create the namespaces that requests use; Pods need a ServiceAccount, which no controller makes here."""
     headers = {"Content-Type": JSON}
     for name in (*NAMESPACES, "limits"):
         server.ask(Request("POST", "/api/v1/namespaces", "", "", headers=headers, body={"metadata": {"name": name}}))
@@ -39,7 +39,7 @@ def prepared(server: Server) -> None:
 
 
 def aggregated(server: Server) -> None:
-    """The rules of aggregated ClusterRoles, which a controller writes, so that both servers allow the same."""
+    """Write the rules of aggregated ClusterRoles, as a controller does, so that both servers allow the same."""
     path = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
     roles = server.get(path)["items"]
     headers = {"Content-Type": "application/merge-patch+json"}
@@ -149,7 +149,7 @@ def until_sigterm(count: int) -> Iterator[int]:
 
 
 def chosen(real: Answer, ours: Answer) -> dict[str, str]:
-    """What the two servers have chosen in the same place of an object."""
+    """Return what the two servers have chosen in the same place of an object."""
     bodies = [each.document.get("spec") for each in (real, ours) if isinstance(each.document, dict)]
     specs = [each for each in bodies if isinstance(each, dict)]
     if len(specs) < 2:

@@ -43,7 +43,7 @@ class Bodies:
         self._csr = _request_pem()
 
     def valid(self, kind: Kind, namespace: str, name: str, *, smallest: bool = False) -> dict[str, Any]:
-        """An object that the real server accepts, by the seeds."""
+        """Build an object that the real server accepts, by the seeds."""
         seeds = self._seeds.get(f"{kind.api_version} {kind.kind}") or self._seeds.get(kind.kind)
         if seeds is None:
             schema = self.schemas.resolved(self.schemas.of(kind))
@@ -76,7 +76,7 @@ class Bodies:
         return out
 
     def odd_metadata(self, obj: dict[str, Any]) -> None:
-        """Something unusual about the object's metadata or type."""
+        """Make something about the object's metadata or type unusual."""
         meta = obj["metadata"]
         match self._random.randrange(16):
             case 0:
@@ -124,7 +124,7 @@ class Bodies:
                 obj["metadata"] = self._random.choice((None, [], "x", {}))
 
     def again(self, path: str, held: dict[str, Any], new: Any) -> Any:
-        """`new`, made of what the real server holds at `path`, for both: what each server has chosen is `Held`."""
+        """Return `new` for both servers, made of what the real one holds at `path`: what each has chosen is `Held`."""
         return _own_values(path, held, new, ())
 
 

@@ -31,8 +31,10 @@ class Difference:
 
     @property
     def noticed(self) -> bool:
-        """Whether a client acts otherwise: by another status, header or object. What a refusal says and in which order,
-        warnings and descriptions of columns are for people to read."""
+        """Return whether a client acts otherwise: by another status, header or object.
+
+        What a refusal says and in which order, warnings and descriptions of columns are for people to read.
+        """
         if self.path == "header warning" or _DESCRIPTION.fullmatch(self.path):
             return False
         return not (self.refused and _TEXT_OF_A_REFUSAL.match(self.path))
@@ -77,7 +79,7 @@ def _without_types(claims: Any) -> Any:
 
 
 def document_of(answer: Answer) -> Any:
-    """What the body says; a protobuf body decoded, anything else that is not JSON as text."""
+    """Return what the body says; a protobuf body decoded, anything else that is not JSON as text."""
     kind = answer.headers.get("content-type", "")
     if kind.startswith(PROTOBUF) and "stream" not in kind:
         try:
@@ -96,8 +98,11 @@ def document_of(answer: Answer) -> Any:
 def differences(
     request: Request, real: Answer, ours: Answer, stays: Callable[[str], object] = lambda cause: False
 ) -> Iterator[Difference]:
-    """The first difference of the answers' status, of each header, and of the bodies; of these the first that a client
-    notices and the first that it does not, whose causes do not stay on purpose, after those that do."""
+    """Yield the first difference of the answers' status, of each header, and of the bodies.
+
+    Of the bodies it is the first that a client notices and the first that it does not, whose causes do not stay on
+    purpose, after those that do.
+    """
     if real.status != ours.status:
         messages = [_message(each) for each in (real, ours)]
         yield Difference(request, "status", f"{real.status} {messages[0]}", f"{ours.status} {messages[1]}")
@@ -128,7 +133,7 @@ def _message(answer: Answer) -> str:
 
 
 def unequal(path: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]:
-    """(path, left, right) of what differs, in the left one's order."""
+    """Yield (path, left, right) of what differs, in the left one's order."""
     if isinstance(left, dict) and isinstance(right, dict):
         for key in [*left, *(key for key in right if key not in left)]:
             yield from unequal(f"{path}.{key}" if path else key, left.get(key, _ABSENT), right.get(key, _ABSENT))

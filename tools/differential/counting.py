@@ -34,12 +34,12 @@ class Counted:
     all: Tally = field(default_factory=Tally)
 
     def held(self, requests: int) -> bool:
-        """Whether what nobody wants is below both limits."""
+        """Return whether what nobody wants is below both limits."""
         noticed, told = self.unwanted.noticed, self.unwanted.told
         return 100 * noticed < MOST_NOTICED * requests and 100 * told < MOST_TOLD * requests
 
     def lines(self, requests: int) -> Iterator[str]:
-        """The table of a report, in Markdown."""
+        """Yield the table of a report, in Markdown."""
         yield "| | limit | differ | with the intended ones |"
         yield "|---|---|---|---|"
         for about, most, name in (
@@ -55,7 +55,10 @@ class Counted:
 
 
 def commit() -> str:
-    """The seed of a run that names none: the hash of the commit, so that nobody has chosen it. Raises LookupError."""
+    """Return the seed of a run that names none: the hash of the commit, so that nobody has chosen it.
+
+    Raises LookupError.
+    """
     for argv in (["status", "--porcelain", "src", "tools/differential", "docs/fidelity.md"], ["rev-parse", "HEAD"]):
         run = subprocess.run(["git", "-C", str(ROOT), *argv], capture_output=True, text=True, check=False)
         if run.returncode:

@@ -232,7 +232,7 @@ class Generator:
     # -- answers ------------------------------------------------------------------------------------------------------
 
     def learned(self, request: Request, real: Answer, ours: Answer, our_server: Server) -> None:
-        """What is there now, and what has to follow."""
+        """Learn what is there now, and what has to follow."""
         self.asked[request.about, request.verb.split()[0]] += 1  # `patch json` is a patch
         dry = any(key == "dryRun" for key, _ in request.query) or b"dryRun" in _bytes(request.body)
         if dry or request.is_read or real.status >= 300:
@@ -294,7 +294,7 @@ class Generator:
             self._drop(request.path, our_server)
 
     def gone(self, path: str, our_server: Server) -> None:
-        """An object that has gone by itself is not asked for any more."""
+        """Forget an object that has gone by itself: it is not asked for any more."""
         self._drop(path, our_server)
 
     def _drop(self, path: str, our_server: Server) -> None:

@@ -33,7 +33,7 @@ class Kind:
         return f"{self.api_version} {self.resource}{'/' if subresource else ''}{subresource}"
 
     def collection(self, namespace: str) -> str:
-        """The path of the collection; of all namespaces with an empty `namespace`."""
+        """Return the path of the collection; of all namespaces with an empty `namespace`."""
         between = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
         return f"{self.root}{between}/{self.resource}"
 
@@ -42,7 +42,7 @@ class Kind:
 
 
 def served(server: Server) -> Iterator[Kind]:
-    """All kinds, by aggregated discovery, in its order."""
+    """Yield all kinds, by aggregated discovery, in its order."""
     for root in ("/api", "/apis"):
         for group in server.get(root, DISCOVERY)["items"]:
             for version in group["versions"]:
@@ -76,11 +76,11 @@ class Schemas:
                     self._by_kind[version, each["kind"]] = schema
 
     def of(self, kind: Kind) -> dict[str, Any]:
-        """An empty one for kinds without objects of their own."""
+        """Return the schema of a kind, an empty one for kinds without objects of their own."""
         return self._by_kind.get((kind.api_version, kind.kind), {})
 
     def resolved(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """`schema` with its reference followed, where it is one."""
+        """Return `schema` with its reference followed, where it is one."""
         for each in [schema, *schema.get("allOf", [])]:
             if "$ref" in each:
                 return self._components[each["$ref"].rsplit("/", 1)[1]]

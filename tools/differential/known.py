@@ -11,7 +11,7 @@ _ROW = re.compile(r"\| `([^`]+)` +\| (.+?) +\|$")
 
 
 def reasons(text: str | None = None) -> list[tuple[re.Pattern[str], str]]:
-    """(expression, reason) of each row of the table in `text`, which is docs/fidelity.md when left out."""
+    """Return (expression, reason) of each row of the table in `text`, which is docs/fidelity.md when left out."""
     lines = iter((FIDELITY.read_text() if text is None else text).splitlines())
     found = []
     for line in lines:
@@ -25,5 +25,5 @@ def reasons(text: str | None = None) -> list[tuple[re.Pattern[str], str]]:
 
 
 def reason_of(cause: str, of: list[tuple[re.Pattern[str], str]]) -> str:
-    """Why a difference stays; "" for one that nobody wants."""
+    """Return why a difference stays; "" for one that nobody wants."""
     return next((reason for expression, reason in of if expression.search(cause)), "")

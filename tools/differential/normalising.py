@@ -33,7 +33,7 @@ HEADERS = ("content-type", "warning", "allow", "location")
 
 
 def text(value: str) -> str:
-    """A string with what is chosen by the server replaced."""
+    """Return a string with what is chosen by the server replaced."""
     value = UID.sub("<uid>", value)
     value = TIME.sub(lambda found: found[0] if found[0].startswith(FIXED_TIME) else "<time>", value)
     value = SERVICE_ADDRESS.sub("<ip>", value)
@@ -70,7 +70,7 @@ def _in_one_order(value: Any) -> Any:
 
 
 def normalised(value: Any, key: str = "") -> Any:
-    """A JSON value, all of it."""
+    """Return a JSON value with the same replaced in all of it."""
     match value:
         case dict():
             if value.get("kind") == "SelfSubjectRulesReview" and isinstance(value.get("status"), dict):

@@ -19,7 +19,7 @@ _WRONG_PATCHES: tuple[Any, ...] = (
 
 
 def json_patch(old: Any, new: Any, random: Random) -> Any:
-    """The operations from one to the other, or wrong ones."""
+    """Return the operations from one to the other, or wrong ones."""
     if random.random() < 0.25:
         return random.choice(_WRONG_PATCHES)
     operations: list[dict[str, Any]] = []
@@ -42,7 +42,10 @@ def json_patch(old: Any, new: Any, random: Random) -> Any:
 
 
 def merge_patch(old: Any, new: Any, random: Random, *, strategic: bool) -> Any:
-    """What differs, as a merge patch; a strategic one has only the list items that changed, and directives at times."""
+    """Return what differs as a merge patch.
+
+    A strategic one has only the list items that changed, and directives at times.
+    """
 
     def diff(a: Any, b: Any) -> Any:
         if isinstance(a, dict) and isinstance(b, dict):
@@ -71,7 +74,7 @@ def merge_patch(old: Any, new: Any, random: Random, *, strategic: bool) -> Any:
 
 
 def delete_options(path: str, random: Random) -> tuple[tuple[tuple[str, str | Held], ...], Any]:
-    """(query, body) of a deletion; mostly none."""
+    """Return (query, body) of a deletion; mostly none."""
     dice = random.random()
     if dice < 0.45:
         return (), None
@@ -95,7 +98,7 @@ def delete_options(path: str, random: Random) -> tuple[tuple[tuple[str, str | He
 
 
 def request(kind: Kind, random: Random, namespace_of: Callable[[Kind], str]) -> Request:
-    """One that no server accepts, or that most clients do not know."""
+    """Return a request that no server accepts, or that most clients do not know."""
     namespace = namespace_of(kind)
     collection, about = kind.collection(namespace), kind.about()
     one = kind.path(namespace, "a1")

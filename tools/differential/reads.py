@@ -44,19 +44,22 @@ INITIAL_EVENTS = (
 
 
 def accepted(random: Random, share: float) -> dict[str, str]:
-    """An Accept header for such a share of the requests."""
+    """Return an Accept header for such a share of the requests."""
     return {"Accept": random.choice(ACCEPTS)} if random.random() < share else {}
 
 
 def get(kind: Kind, path: str, random: Random) -> Request:
-    """One object."""
+    """Return a request for one object."""
     query = (random.choice((("resourceVersion", "0"), ("resourceVersion", "x"), ("pretty", "true"), ("unknown", "x"),
                             ("fieldSelector", "x"), ("includeObject", "Object"))),) if random.random() < 0.15 else ()  # fmt: skip
     return Request("GET", path, kind.about(), "get", query, accepted(random, 0.6))
 
 
 def listing(kind: Kind, namespace: str, random: Random) -> Request:
-    """A collection. Of kinds of the whole cluster only what a label selects: the servers' own objects are another matter."""
+    """Return a request for a collection.
+
+    Of kinds of the whole cluster only what a label selects: the servers' own objects are another matter.
+    """
     query: tuple[tuple[str, str], ...] = ()
     if not kind.namespaced or random.random() < 0.4:
         query = (("labelSelector", random.choice(LABELS)),)
@@ -70,7 +73,7 @@ def listing(kind: Kind, namespace: str, random: Random) -> Request:
 
 
 def watching(kind: Kind, namespace: str, of: str, random: Random) -> Request:
-    """What happens in a collection, with what is there now, or since the object at the path `of` was written."""
+    """Watch a collection, with what is there now, or since the object at the path `of` was written."""
     query: list[tuple[str, str | Held]] = [("watch", random.choice(("true", "1", "true", "yes")))]
     if not kind.namespaced or random.random() < 0.3:
         query.append(("labelSelector", random.choice(LABELS)))

@@ -37,7 +37,7 @@ class Request:
         return self.method == "GET"
 
     def as_line(self) -> str:
-        """As one line of a report, with what reproduces it."""
+        """Return the request as one line of a report, with what reproduces it."""
         query = "&".join(f"{key}={value}" for key, value in self.query)
         body = ""
         if isinstance(self.body, bytes):
@@ -49,7 +49,7 @@ class Request:
 
 
 def settled(value: Any, held: Mapping[str, Any]) -> Any:
-    """`value` with each `Held` replaced by what `held` (path → object) has."""
+    """Return `value` with each `Held` replaced by what `held` (path → object) has."""
     match value:
         case Held(path, keys):
             at: Any = held.get(path)

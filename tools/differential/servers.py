@@ -44,7 +44,7 @@ class Answer:
 
     @property
     def document(self) -> Any:
-        """The JSON of the body, None for anything else."""
+        """Return the JSON of the body, None for anything else."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -64,10 +64,10 @@ class Server:
     _connection: http.client.HTTPSConnection | None = None
 
     def ask(self, request: Request, quiet: float = QUIET_SECONDS) -> Answer:
-        """One request on a connection that is kept; a broken one is tried once more. Without an answer the status is 0.
-        A watch has said all when nothing came for `quiet` seconds.
+        """Send one request on a connection that is kept; a broken one is tried once more.
 
-        Raises OSError."""
+        Without an answer the status is 0. A watch has said all when nothing came for `quiet` seconds. Raises OSError.
+        """
         query = urlencode([(key, settled(value, self.held)) for key, value in request.query])
         body = request.body
         if body is not None and not isinstance(body, bytes):
@@ -119,7 +119,7 @@ class Server:
         return b"[" + b",".join(lines) + b"]"
 
     def get(self, path: str, accept: str = JSON) -> Any:
-        """The JSON there. Raises LookupError."""
+        """Return the JSON there. Raises LookupError."""
         answer = self.ask(Request("GET", path, "", "get", headers={"Accept": accept}))
         if answer.status != 200:
             raise LookupError(f"{path}: {answer.status} {answer.body[:200]!r}")
@@ -154,7 +154,10 @@ def _process(argv: list[str], log: Path, **more: Any) -> Iterator["subprocess.Po
 
 @contextmanager
 def real_server(scratch: Path, more: tuple[str, ...] = ()) -> Iterator[Server]:
-    """A new etcd and kube-apiserver; `more` are flags of the latter. Raises LookupError when it does not start."""
+    """Start a new etcd and kube-apiserver; `more` are flags of the latter.
+
+    Raises LookupError when it does not start.
+    """
     token, tokens = secrets.token_hex(16), scratch / "tokens.csv"
     tokens.touch(mode=0o600)
     tokens.write_text(f'{token},{ASKING},,"system:masters"\n')
@@ -166,7 +169,7 @@ def real_server(scratch: Path, more: tuple[str, ...] = ()) -> Iterator[Server]:
 
 @contextmanager
 def our_server(scratch: Path) -> Iterator[Server]:
-    """lastcall's API server, in a process of its own. Raises LookupError when it does not start."""
+    """Start lastcall's API server, in a process of its own. Raises LookupError when it does not start."""
     kubeconfig = scratch / "lastcall.kubeconfig"
     script = Path(__file__).resolve().parents[2] / "tests" / "support" / "api_server.py"
     argv = [sys.executable, str(script), "--kubeconfig", str(kubeconfig), "--kubernetes-version", COMPARED]

@@ -42,9 +42,12 @@ def both(request: Request, real: Server, ours: Server) -> tuple[Answer, Answer]:
 
 
 def again(request: Request, real: Server, answer: Answer) -> Iterator[Answer]:
-    """What the real server says when it is asked again for what it refused: Go goes through a map in no order, so that
-    several errors come in several orders, or to a review: the first of several bindings is the reason. Nothing changes
-    by asking: each answer is one to a review, or a refusal, or the asking ends."""
+    """Yield what the real server says when it is asked again for what it refused.
+
+    Go goes through a map in no order, so that several errors come in several orders, or to a review: the first of
+    several bindings is the reason. Nothing changes by asking: each answer is one to a review, or a refusal, or the
+    asking ends.
+    """
     if not (400 <= answer.status <= 500 or request.about.endswith("reviews")) or request.is_read:
         return
     for _ in range(MOST_REPEATS):
@@ -64,7 +67,7 @@ def forget_own_events(real: Server) -> None:
 
 
 def object_of(request: Request, pair: tuple[Answer, Answer]) -> str:
-    """The path of the object that a request was about; "" where there is none, or none that can be removed."""
+    """Return the path of the object that a request was about; "" where there is none, or none that can be removed."""
     resource, _, subresource = request.about.rpartition(" ")[2].partition("/")
     if request.verb.startswith(_OF_NO_OBJECT) or resource in _STAY:
         return ""
@@ -81,7 +84,7 @@ def object_of(request: Request, pair: tuple[Answer, Answer]) -> str:
 
 
 def removal(path: str) -> Iterator[Request]:
-    """What removes an object, whatever holds it."""
+    """Yield what removes an object, whatever holds it."""
     options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
     yield Request("DELETE", path, "", "delete", headers={"Content-Type": JSON}, body=options)
     headers = {"Content-Type": "application/merge-patch+json"}
@@ -89,9 +92,9 @@ def removal(path: str) -> Iterator[Request]:
 
 
 def settle(server: Server, request: Request, answer: Answer) -> str:
-    """A definition goes on by itself after its write, on both servers at their own pace: wait until it is done.
+    """Wait until a definition has gone on by itself after its write, on both servers at their own pace.
 
-    The path of one that is gone, otherwise "".
+    Return the path of one that is gone, otherwise "".
     """
     if request.is_read or answer.status >= 300 or f"/{DEFINITIONS}/" not in f"{request.path}/":
         return ""

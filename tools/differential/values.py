@@ -17,7 +17,7 @@ _MOST_DEPTH = 7
 
 
 def value_of(schemas: Schemas, schema: dict[str, Any], random: Random, depth: int = 0) -> Any:
-    """A value of the schema's type; what is in it may be wrong."""
+    """Return a value of the schema's type; what is in it may be wrong."""
     schema = schemas.resolved(schema)
     if schema.get("enum") and random.random() < 0.7:
         return random.choice(schema["enum"])
@@ -67,13 +67,13 @@ def _object(schemas: Schemas, schema: dict[str, Any], random: Random, depth: int
 
 
 def wrong_type(value: Any, random: Random) -> Any:
-    """Something of another JSON type."""
+    """Return something of another JSON type."""
     choices: tuple[Any, ...] = ("x", 7, True, [], {}, ["x"], {"x": "y"}, 1.5)
     return random.choice([each for each in choices if type(each) is not type(value)])
 
 
 def changed(schemas: Schemas, schema: dict[str, Any], obj: Any, random: Random, times: int = 1) -> Any:
-    """A copy of `obj` with so many changes: a field set, added, taken away, of a wrong type, unknown, or null."""
+    """Return a copy of `obj` with so many changes: a field set, added, removed, of a wrong type, unknown, or null."""
     out = copy.deepcopy(obj)
     for _ in range(times):
         _change(schemas, schema, out, random)

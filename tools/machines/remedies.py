@@ -88,7 +88,7 @@ class Machine:
         return subprocess.run(whole, capture_output=True, text=True, timeout=900)  # noqa: S603
 
     def cgroups(self, situation: Situation, command: str) -> dict[str, str]:
-        """What doctor found about control groups there. Raises ValueError with what it said instead."""
+        """Return what doctor found about control groups there. Raises ValueError with what it said instead."""
         done = self.run(situation.user, situation.enter.format(command))
         try:
             needs: list[dict[str, str]] = json.loads(done.stdout)["needs"]
@@ -98,12 +98,12 @@ class Machine:
 
 
 def commands_of(fix: str) -> list[str]:
-    """The commands of doctor's line, as a person would take them."""
+    """Return the commands of doctor's line, as a person would take them."""
     return [each.removesuffix(", and log in again") for each in fix.split("; or for one command: ")]
 
 
 def try_one(machine: Machine, situation: Situation) -> tuple[str, list[str]]:
-    """What was found, and what came of each command. Raises ValueError, with what differs."""
+    """Return what was found, and what came of each command. Raises ValueError, with what differs."""
     before = machine.cgroups(situation, DOCTOR)
     said = f"{before['found']}; {before['lose']}" if before["lose"] else before["found"]
     if not situation.finding:

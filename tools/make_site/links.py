@@ -40,7 +40,7 @@ class _Page(HTMLParser):
 
 
 def read(files: Mapping[str, str]) -> dict[str, _Page]:
-    """Of what ends in .html."""
+    """Read what ends in .html."""
     pages = {}
     for name, text in files.items():
         if name.endswith(".html"):
@@ -50,7 +50,7 @@ def read(files: Mapping[str, str]) -> dict[str, _Page]:
 
 
 def problems(files: Mapping[str, str], others: set[str]) -> Iterator[str]:
-    """`files`: name → text of pages and styles; `others` are the names of what else is there."""
+    """Yield the problems. `files`: name → text of pages and styles; `others` are the names of what else is there."""
     pages = read(files)
     names = {*files, *others}
     for name, page in pages.items():
@@ -83,7 +83,7 @@ def _missing(name: str, address: str, names: set[str], pages: Mapping[str, _Page
 
 
 def site_problems(folder: Path) -> list[str]:
-    """Of a site that was built."""
+    """Return the problems of a site that was built."""
     texts, others = {}, set()
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()

@@ -45,7 +45,7 @@ _FENCE = re.compile(r"^ *(```|~~~)")
 
 
 def documents() -> dict[str, str]:
-    """Path in the repository → place in the site."""
+    """Map each path in the repository to its place in the site."""
     found = {path: place for path, place in ELSEWHERE.items() if (ROOT / path).exists()}
     for path in sorted((ROOT / "docs").rglob("*.md")):
         name = path.relative_to(ROOT).as_posix()
@@ -54,14 +54,16 @@ def documents() -> dict[str, str]:
 
 
 def files() -> dict[str, str]:
-    """What lies beside them: pictures and schemas."""
+    """Return what lies beside them: pictures and schemas."""
     names = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*")) if path.is_file()]
     return {name: name.removeprefix("docs/") for name in names if not name.endswith(".md")}
 
 
 def taken_over(text: str, path: str, places: Mapping[str, str]) -> str:
-    """`text` of the document `path`, with links to where things are in the site; what is not there is in the
-    repository."""
+    """Return `text` of the document `path`, with links to where things are in the site.
+
+    What is not there is in the repository.
+    """
     place = places[path]
 
     def target(link: re.Match[str]) -> str:
@@ -78,7 +80,7 @@ def taken_over(text: str, path: str, places: Mapping[str, str]) -> str:
 
 
 def outside_of_code(text: str, change: Callable[[str], str]) -> str:
-    """Every line that is not within a fence, changed."""
+    """Change every line that is not within a fence."""
     lines, fence = [], False
     for line in text.split("\n"):
         if _FENCE.match(line):

@@ -95,7 +95,7 @@ _WORDS = {
 
 
 def lesson_page(japanese: bool) -> str:
-    """The tour's texts as a document, for search and for readers without JavaScript."""
+    """Return the tour's texts as a document, for search and for readers without JavaScript."""
     lesson: Any = orjson.loads(make_tour.LESSON.read_bytes())
     compared: Any = orjson.loads(make_tour.VERSIONS_FILE.read_bytes())
     at = int(japanese)

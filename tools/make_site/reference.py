@@ -17,12 +17,12 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def cell(text: str) -> str:
-    """In a table, and as text: no HTML."""
+    """Escape text for a cell of a table: no HTML."""
     return escaped(" ".join(text.split())).replace("|", "\\|")
 
 
 def escaped(text: str) -> str:
-    """Outside of `code`, what HTML or Markdown would take for its own."""
+    """Escape, outside of `code`, what HTML or Markdown would take for its own."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(part if part.startswith("`") else part.replace("<", "&lt;").replace("*", "\\*") for part in parts)
 
@@ -31,7 +31,7 @@ def escaped(text: str) -> str:
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """Every command with its whole name, those of a group after it."""
+    """Yield every command with its whole name, those of a group after it."""
     yield from _below(cli, click.Context(cli, info_name="lastcall"))
 
 
@@ -95,7 +95,7 @@ def findings_page() -> str:
 
 
 def schemas() -> dict[str, Any]:
-    """File → JSON Schema."""
+    """Map each file to its JSON Schema."""
     return {path.name: json.loads(path.read_text("utf-8")) for path in sorted(DOCS.glob("*.schema.json"))}
 
 

@@ -89,7 +89,7 @@ def apiserver(etcd: "EtcdOptions", **flags: Any) -> None:
 
 
 def checked(etcd: "EtcdOptions", flags: dict[str, Any]) -> Settings:
-    """Raises UserError, which names flag, value and fix."""
+    """Return the settings that the flags say. Raises UserError, which names flag, value and fix."""
     for flag in ("bind_address", "advertise_address"):
         _check_address(flag, flags[flag])
     try:

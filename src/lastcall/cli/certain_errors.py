@@ -8,7 +8,7 @@ from lastcall.manifests import Manifest
 
 
 def tell_certain_errors(manifests: Sequence[Manifest]) -> None:
-    """A line or two each, on stderr. The command goes on: what happens then is what it is asked to show."""
+    """Print a line or two for each certain error on stderr. The command goes on, to show what happens then."""
     found = certain_errors(manifests)
     for each in found:
         spot = f"{each.spot.file}:{each.spot.line}:{each.spot.column}"

@@ -26,7 +26,7 @@ class _UserExtra(click.ParamType):  # type: ignore[type-arg]
 
 
 def context_options(*, namespace: bool = True, without: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """Options that reach the function as one argument, `asked: ContextOptions`.
+    """Add the context options, which reach the function as one argument, `asked: ContextOptions`.
 
     `without` are those that the command has in another sense, by their names without dashes (`request-timeout`). A
     command without `namespace` works on all of them, or has an option of its own.
@@ -62,7 +62,7 @@ def context_options(*, namespace: bool = True, without: tuple[str, ...] = ()) ->
 
 
 def leader_elect_option(lease: str) -> Callable[[F], F]:
-    """`--leader-elect`, as components of Kubernetes have it, for the Lease kube-system/`lease`."""
+    """Return `--leader-elect`, as components of Kubernetes have it, for the Lease kube-system/`lease`."""
     return click.option(
         "--leader-elect/--no-leader-elect",
         default=True,

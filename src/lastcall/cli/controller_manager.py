@@ -47,7 +47,7 @@ def controller_manager(asked: ContextOptions, leader_elect: bool, controllers: s
 
 
 def chosen_controllers(text: str) -> list[str]:
-    """The controllers that a `--controllers` list means, as kube-controller-manager reads it.
+    """Return the controllers that a `--controllers` list means, as kube-controller-manager reads it.
 
     A name alone enables, with `-` before it disables; all others are as `*` says. Raises UserError.
     (`app.IsControllerEnabled`)
@@ -115,7 +115,7 @@ class OwnClients:
         self._clients: dict[str, HTTPClient] = {}
 
     def of(self, account: str) -> "Client":
-        """Of kube-system/`account`. The account and its tokens are made by the user of the kubeconfig."""
+        """Return the client of kube-system/`account`. The user of the kubeconfig makes the account and its tokens."""
         # late: 375 ms of `controller-manager --help`
         from lastcall.kube.client import AccountCredentials, client_for
 

@@ -128,7 +128,7 @@ def _hierarchy(name: str) -> str:
 
 
 def render_json(found: Sequence[Need]) -> str:
-    """The envelope, and `{"ready", "needs": [{"name", "status", "found", "lose", "fix"}]}`."""
+    """Return the envelope with `{"ready", "needs": [{"name", "status", "found", "lose", "fix"}]}`."""
     # late: only with --output json
     from lastcall.endings.render import envelope
 
@@ -165,7 +165,7 @@ def _print_table(found: Sequence[Need]) -> None:
 
 
 def summary(found: Sequence[Need]) -> str:
-    """The last line."""
+    """Return the last line of the report."""
     missing = [need.name for need in found if need.status == "missing"]
     degraded = [need.name for need in found if need.status == "degraded"]
     if missing:

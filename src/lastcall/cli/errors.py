@@ -22,7 +22,7 @@ from lastcall.world.os_errors import describe_os_error
 
 
 def start_failure(error: Any) -> WorldError:
-    """ClusterStartError in one line, with the setting that is missing and the command that fixes it."""
+    """Convert a ClusterStartError to one line, with the setting that is missing and the command that fixes it."""
     need = f" [{error.need}]" if error.need is not None else ""
     return WorldError(f"the cluster cannot start: {error}{need} (`lastcall doctor` checks everything it needs)")
 
@@ -32,7 +32,7 @@ Tell = Callable[[str], None]
 
 
 def say_on_stderr(line: str) -> None:
-    """Where errors are said."""
+    """Print an error line on stderr."""
     with suppress(OSError):  # nobody reads it, or its disk is full: the exit status says enough
         say_after_wiping(f"lastcall: {line}")
 

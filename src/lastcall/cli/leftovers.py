@@ -11,7 +11,10 @@ SCHEMA = "lastcall/leftovers/v1"
 
 
 def look_for_leftovers(asked: ContextOptions, output: str) -> int:
-    """The exit status: 1 where something is left. Raises UserError, WorldError."""
+    """Report what experiments left behind. Return the exit status: 1 where something is left.
+
+    Raises UserError, WorldError.
+    """
     with Interrupts(message="nothing was changed") as interrupts:
         context, version, found = interrupts.run(_look(asked))
     if output == "json":

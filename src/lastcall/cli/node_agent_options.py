@@ -39,7 +39,7 @@ _OPTIONS = (
 
 
 def node_agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options, handed to the command as one argument `agents`, None without --node-agent."""
+    """Add the options, handed to the command as one argument `agents`, None without --node-agent."""
 
     @wraps(command)
     def gathered(*arguments: Any, **values: Any) -> Any:

@@ -84,14 +84,14 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]
 
 
 def checked_size(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """A click callback: a size as mount(8) takes it."""
+    """Check a size as mount(8) takes it (a click callback)."""
     if not _SIZE.fullmatch(value):
         raise click.BadParameter(f"{value!r} is not a size: write 512m, 4g, or 50% of the machine's memory")
     return value
 
 
 def timeout_option(default: float, help: str) -> Callable[[F], F]:
-    """`--timeout TIME`: the keyword argument `timeout`, in seconds."""
+    """Return `--timeout TIME`: the keyword argument `timeout`, in seconds."""
     return duration_option("--timeout", default, help, Seconds())
 
 
@@ -104,12 +104,12 @@ def duration_option(name: str, default: float, help: str, kind: "Seconds", *, to
 
 
 def text_or_json_option(command: F) -> F:
-    """`--output text|json`: the keyword argument `output`."""
+    """Add `--output text|json`: the keyword argument `output`."""
     return output_option(("text", "json"), "Output format.", default="text")(command)
 
 
 def output_option(formats: tuple[str, ...], help: str, default: str | None = None) -> Callable[[F], F]:
-    """`--output FORMAT`: the keyword argument `output`, None where it is not given and has no default.
+    """Return `--output FORMAT`: the keyword argument `output`, None where it is not given and has no default.
 
     `json-line` is the document of `json` on one line (`json_text`); `output` is "json" for both.
     """
@@ -133,33 +133,33 @@ def _one_line(context: click.Context, parameter: click.Parameter, value: str | N
 
 
 def is_given(name: str) -> bool:
-    """Whether the command that runs got this parameter on its command line: not from a variable, nor lastcall.yaml."""
+    """Return whether the running command got this parameter on its command line, not by variable or lastcall.yaml."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def is_set(name: str) -> bool:
-    """Whether the command that runs got this parameter from anywhere: its command line, a variable, lastcall.yaml."""
+    """Return whether the running command got this parameter from anywhere: command line, a variable, lastcall.yaml."""
     return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
 def asked_for_one_line() -> bool:
-    """Whether the command that runs was asked for `json-line`."""
+    """Return whether the running command was asked for `json-line`."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(JSON_LINE))
 
 
 def json_text(document: Any, indent: int = 2) -> str:
-    """A document as the command that runs was asked for it, with a newline at its end."""
+    """Return a document as the running command was asked for it, with a newline at its end."""
     return quoted_json(document, None if asked_for_one_line() else indent)
 
 
 def audit_log_option(help: str) -> Callable[[F], F]:
-    """`--audit-log FILE`: the keyword argument `audit_log`, "" where it is not given."""
+    """Return `--audit-log FILE`: the keyword argument `audit_log`, "" where it is not given."""
     return click.option("--audit-log", metavar="FILE", default="", help=help)
 
 
 def output_file_option(help: str = "") -> Callable[[F], F]:
-    """`--output-file FILE`: the keyword argument `output_file`."""
+    """Return `--output-file FILE`: the keyword argument `output_file`."""
     return click.option(
         "--output-file",
         metavar="FILE",
@@ -182,7 +182,7 @@ class Sources:
         return bool(self.manifests or self.kustomizations or self.chart)
 
     def check(self, metavar: str) -> None:
-        """Raises UsageError if no manifest is given."""
+        """Raise UsageError if no manifest is given."""
         if not self:
             raise click.UsageError(f"Missing argument {metavar!r}: give a file, a directory, - for stdin, or -k DIR")
 
@@ -205,7 +205,7 @@ class Sources:
 
 
 def checked_namespace(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """A click callback: the name of a namespace, which is a DNS label."""
+    """Check the name of a namespace, which is a DNS label (a click callback)."""
     if not _LABEL.fullmatch(value):
         raise click.BadParameter(
             f"{value!r} is not the name of a namespace: use at most 63 lower case letters, digits and -, "
@@ -215,8 +215,10 @@ def checked_namespace(context: click.Context, parameter: click.Parameter, value:
 
 
 def manifest_options(metavar: str, *, required: bool = True, positional: bool = True) -> Callable[[F], F]:
-    """`METAVAR… -f FILE -k DIR -R -n NAMESPACE`: the keyword argument `sources`, a `Sources` that has some where that
-    is required. Without `positional` there is no METAVAR…, and no chart."""
+    """Return `METAVAR… -f FILE -k DIR -R -n NAMESPACE`: the keyword argument `sources`, a `Sources`.
+
+    If `required`, it is not empty. Without `positional` there is no METAVAR…, and no chart.
+    """
 
     def add(command: F) -> F:
         @wraps(command)
@@ -364,7 +366,7 @@ _ETCD_FLAGS = (
 
 
 def etcd_flags(*, required: bool) -> Callable[[F], F]:
-    """kube-apiserver's --etcd-* flags as one argument `etcd`: EtcdOptions, None where no server is named."""
+    """Return kube-apiserver's --etcd-* flags as one argument `etcd`: EtcdOptions, None where no server is named."""
 
     def wrap(command: F) -> F:
         @wraps(command)
@@ -407,7 +409,7 @@ def _etcd_options(given: dict[str, str]) -> Any:
 
 
 def read_pem(flag: str, path: str) -> bytes:
-    """The PEM file that a flag names. Raises UserError."""
+    """Read the PEM file that a flag names. Raises UserError."""
     # late: only for servers that are given certificates
     from lastcall.kube.store import read_pem as read
 
@@ -418,7 +420,7 @@ def read_pem(flag: str, path: str) -> bytes:
 
 
 def read_service_account_key(path: str) -> bytes:
-    """What --service-account-signing-key-file names, checked; nothing for "". Raises UserError."""
+    """Read and check the file of --service-account-signing-key-file; b"" for no path. Raises UserError."""
     if not path:
         return b""
     # late: only where a key is given

@@ -58,7 +58,7 @@ def output_options(command: F) -> F:
 
 
 def checked_output(output: str | None, file: Path | None) -> str:
-    """The format. Raises click.UsageError, before anything is done, for a place where it cannot be written."""
+    """Return the format. Raises click.UsageError, before anything is done, for a place where it cannot be written."""
     if output is None:
         output = _by_suffix(file)
     if file is None:
@@ -90,7 +90,7 @@ def _by_suffix(file: Path | None) -> str:
 
 
 def stdout_console() -> "Console":
-    """The console for a story: as wide as the terminal, PIPED_WIDTH without one."""
+    """Return the console for a story: as wide as the terminal, PIPED_WIDTH without one."""
     # late: 39 ms of `story --help`
     from lastcall.cli.console import CommandConsole
 
@@ -99,7 +99,7 @@ def stdout_console() -> "Console":
 
 
 def takes_stdout(output: str, file: Path | None) -> bool:
-    """Whether stdout is the document's alone."""
+    """Return whether stdout is the document's alone."""
     return output != "text" and file is None
 
 

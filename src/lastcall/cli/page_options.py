@@ -51,7 +51,7 @@ def page_options(command: F) -> F:
 
 
 def asked_page(options: dict[str, Any]) -> AskedPage | None:
-    """What is asked for, None for no page; the keywords are taken out of `options`."""
+    """Take the page's keywords out of `options`. Return what is asked for, None for no page."""
     names = ("ui", "ui_port", "opens", "ui_read_only", "ui_view")
     ui, port, opens, read_only, view = (options.pop(name) for name in names)
     return AskedPage(port or 0, opens, read_only, view) if ui or opens or read_only or port is not None else None

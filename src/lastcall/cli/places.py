@@ -65,7 +65,7 @@ URL = Excluded("url", ("source",), "--url needs requests from this machine: add 
 
 
 def check_places(place: str, table: Sequence[Allowed], excluded: Sequence[Excluded] = (), **words: str) -> None:
-    """Raises UsageError for the first option of the command that runs that is not allowed; `words` are for errors."""
+    """Raise UsageError for the first option of the running command that is not allowed; `words` are for errors."""
     for row in table:
         if place not in row.places and (flag := _first(row.names, row.values, row.given)):
             raise click.UsageError(_filled(row.why, option=flag, **words))

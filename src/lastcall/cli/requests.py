@@ -32,7 +32,7 @@ def asked_requests(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def parsed_load(context: click.Context, parameter: click.Parameter, value: str | None) -> dict[Kind, float]:
-    """`fresh=150,keep-alive=50`, or a number for the two of them together; none without a value."""
+    """Parse `fresh=150,keep-alive=50`, or a number for the two of them together; none without a value."""
     if value is None:
         return {}
     with suppress(ValueError):
@@ -56,14 +56,14 @@ def parsed_load(context: click.Context, parameter: click.Parameter, value: str |
 
 
 def checked_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """The target of an HTTP request."""
+    """Check the target of an HTTP request."""
     if not value.startswith("/") or any(each <= " " or each > "~" for each in value):
         raise click.BadParameter(f"{value!r}: a path begins with / and has neither spaces nor letters beyond ASCII")
     return value
 
 
 def complete_workload(context: "click.Context", parameter: "click.Parameter", begun: str) -> "list[CompletionItem]":
-    """The workloads of the manifests that stand on the command line before the option."""
+    """Return the workloads of the manifests that are on the command line before the option."""
     # late: for a shell that completes: 71 modules of `run --help`
     from lastcall.experiment.rollout import WORKLOADS, kubectl_name
     from lastcall.manifests import STDIN, load_manifests

@@ -51,7 +51,7 @@ def _all() -> list[Status]:
 
 
 def text_of(cluster: Status) -> str:
-    """One cluster for people."""
+    """Return one cluster's status for people."""
     head = f"{cluster['name']} · {cluster['phase']}"
     if "message" in cluster:
         return f"{head}\n  {cluster['message']}"
@@ -150,7 +150,7 @@ def _with_memory(cluster: Status) -> Status:
 
 
 def pss(pid: int | None) -> int | None:
-    """The proportional set size of a process in bytes."""
+    """Return the proportional set size of a process in bytes, None if it is not known."""
     if pid is None:
         return None
     try:
@@ -164,7 +164,7 @@ def pss(pid: int | None) -> int | None:
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below a process."""
+    """Return all processes below a process."""
     found = []
     waiting = [pid]
     while waiting:

@@ -94,7 +94,7 @@ def widest_offset(samples: Iterable[Sample], *, drift: float = DRIFT) -> Offset:
 
 
 def signed_seconds(seconds: float) -> str:
-    """`+1.234 s`, `-0.5 ms`: milliseconds below a second."""
+    """Format seconds with their sign: `+1.234 s`, `-0.5 ms`. Milliseconds below a second."""
     if abs(seconds) >= 1:
         return f"{seconds:+.3f} s"
     return f"{seconds * 1000:+.1f} ms"

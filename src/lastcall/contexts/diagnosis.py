@@ -57,7 +57,7 @@ async def explained(error: StatusError | ConnectionLost, context: str, config: "
 
 
 def forbidden_text(error: StatusError, message: str, asked: Impersonation = NOBODY_ELSE) -> str:
-    """What a user may not do, and the commands that allow it. `asked`: whom the user acts as."""
+    """Return what a user may not do, and the commands that allow it. `asked`: whom the user acts as."""
     right = missing_right(error.status)
     rights = [] if right is None else [right]
     if right is not None and asked.user and is_about_impersonation(right):
@@ -71,7 +71,7 @@ def forbidden_text(error: StatusError, message: str, asked: Impersonation = NOBO
 
 
 def unreachable(error: ConnectionLost, server: str) -> str:
-    """A server that did not answer, by the error below."""
+    """Describe a server that did not answer, by the error below."""
     host = urlsplit(server).netloc
     for each in _below(error):
         if isinstance(each, ConnectionRefusedError):
@@ -84,7 +84,7 @@ def unreachable(error: ConnectionLost, server: str) -> str:
 
 
 def certificate_error(error: BaseException) -> ssl.SSLCertVerificationError | None:
-    """Of a server whose certificate was refused."""
+    """Return the error of a server whose certificate was refused, None for any other error."""
     found = (each for each in _below(error) if isinstance(each, ssl.SSLCertVerificationError))
     return next((each for each in found if hasattr(each, "verify_code")), None)  # aiohttp's is of the class, too
 
@@ -94,7 +94,7 @@ def clock_of(sample: Sample | None) -> Offset | None:
 
 
 def clock_sentence(offset: Offset | None) -> str:
-    """ "" while the clocks agree. Which one is wrong is not known."""
+    """Return how far the clocks are apart, "" while they agree. Which one is wrong is not known."""
     if offset is None or abs(offset.seconds) - offset.error < CLOCK_SECONDS:
         return ""
     side = "behind" if offset.seconds > 0 else "ahead of"

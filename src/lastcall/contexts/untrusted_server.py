@@ -67,7 +67,7 @@ def clock_sample(date: str, sent: float, received: float) -> Sample | None:
 
 
 def read_certificate(data: bytes) -> Certificate | None:
-    """Of PEM or DER; None if it is neither."""
+    """Read a certificate in PEM or DER; None if it is neither."""
     # late: 60 ms, for an error
     from cryptography import x509
 
@@ -84,7 +84,7 @@ def read_certificate(data: bytes) -> Certificate | None:
 
 
 def version_of(body: bytes) -> str:
-    """Of the answer of /version, "" if it has none."""
+    """Return the version in an answer of /version, "" if it has none."""
     try:
         said = orjson.loads(body).get("gitVersion")
     except (orjson.JSONDecodeError, AttributeError):

@@ -79,9 +79,11 @@ def build_ending(
     addresses: Mapping[str, str] = MappingProxyType({}),
     pause_seconds: int = PAUSE_SECONDS,
 ) -> Ending:
-    """The story of one Pod. `records` are the Pod's own, sorted by time; `deaths` report the cluster's processes,
-    and of those that were started again; `by_id` has all records, those about its owners too; `addresses` are those of
-    Pods."""
+    """Build the story of one Pod.
+
+    `records` are the Pod's own, sorted by time; `deaths` report the cluster's processes, and of those that were started
+    again; `by_id` has all records, those about its owners too; `addresses` are those of Pods.
+    """
     if not pod.containers:
         pod = _merged(pod, facts_from_records(pod.uid, records))
     zero = next((r for kind in _ZERO_KINDS for r in records if r.kind == kind), None)

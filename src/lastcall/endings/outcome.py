@@ -24,12 +24,12 @@ class Runs:
 
     @property
     def ended_before(self) -> list[ContainerEnding]:
-        """The last runs that were over before the Pod's end began."""
+        """Return the last runs that were over before the Pod's end began."""
         return [c for c in self.last if c.exit.before_delete or (not self.ends and c.exit.at is not None)]
 
     @property
     def earlier_own(self) -> list[ContainerEnding]:
-        """The earlier runs without init containers: one that is retried until it succeeds waits for something."""
+        """Return the earlier runs without init containers: one that is retried until it succeeds only waits."""
         return [c for c in self.earlier if c.kind != "init"]
 
 
@@ -45,30 +45,30 @@ class Rule:
 
 
 def killed(runs: Runs) -> bool:
-    """SIGKILL ended a last run, other than one that a probe had ended before the Pod's end began."""
+    """Return True if SIGKILL ended a last run, other than one that a probe had ended before the Pod's end began."""
     over = runs.ended_before
     return any(c.exit.sigkilled and not (c in over and c.exit.ended_by in PROBES) for c in runs.last)
 
 
 def unseen_end(runs: Runs) -> bool:
-    """The Pod's end has begun, and nobody saw how a container ended."""
+    """Return True if the Pod's end has begun, and nobody saw how a container ended."""
     return runs.ends and unseen_exit(runs)
 
 
 def crashed(runs: Runs) -> bool:
-    """A container failed, or was killed, before anything was to end."""
+    """Return True if a container failed, or was killed, before anything was to end."""
     if any(c.exit.ended_by == "itself" and c.exit.sigkilled for c in runs.earlier_own):
         return True
     return any(c.exit.failed_by_itself for c in [*runs.ended_before, *runs.earlier_own])
 
 
 def restarted(runs: Runs) -> bool:
-    """A probe ended a run before the Pod's end began."""
+    """Return True if a probe ended a run before the Pod's end began."""
     return any(c.exit.ended_by in PROBES for c in [*runs.earlier, *runs.ended_before])
 
 
 def failed_unheard(runs: Runs) -> bool:
-    """A container failed after its stop signal, which had no effect: the kernel had dropped it."""
+    """Return True if a container failed after its stop signal, which had no effect: the kernel had dropped it."""
     return any(
         c.kind == "container"
         and c.process.disposition in ("default", "ignored")
@@ -80,17 +80,17 @@ def failed_unheard(runs: Runs) -> bool:
 
 
 def unseen_exit(runs: Runs) -> bool:
-    """A container started, and its exit was not seen."""
+    """Return True if a container started, and its exit was not seen."""
     return any(c.started and c.exit.code is None for c in runs.last)
 
 
 def hook_failed(runs: Runs) -> bool:
-    """A preStop hook failed, or outlived its time."""
+    """Return True if a preStop hook failed, or outlived its time."""
     return any(c.hook is not None and c.hook.outcome in ("failed", "outlived") for c in runs.last)
 
 
 def otherwise(runs: Runs) -> bool:
-    """Every container ended by itself or on its stop signal."""
+    """Return True: every container ended by itself or on its stop signal."""
     return True
 
 

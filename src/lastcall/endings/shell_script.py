@@ -33,7 +33,7 @@ _ERRORS = "2>&1"
 
 
 def script_of(argv: Sequence[str]) -> str:
-    """The text that a shell was given with `-c`; "" for anything else."""
+    """Return the text that a shell was given with `-c`; "" for anything else."""
     if not argv or posixpath.basename(argv[0]) not in _SHELLS:
         return ""
     for index, word in enumerate(argv[1:], 1):
@@ -43,7 +43,7 @@ def script_of(argv: Sequence[str]) -> str:
 
 
 def shape_of(script: str) -> Shape:
-    """What the script has its shell do in the end."""
+    """Return what the script has its shell do in the end."""
     if not script:
         return ""
     if _PLAIN.match(script):
@@ -92,8 +92,11 @@ def _is_joint(word: str) -> bool:
 
 
 def without_pipeline(argv: Sequence[str]) -> tuple[str, str] | None:
-    """For a script that is one simple pipeline: its program's command line, which can take the shell's place, and the
-    whole as bash can run it without waiting for a pipeline. None for any other."""
+    """Split a script that is one simple pipeline. None for any other.
+
+    Return its program's command line, which can take the shell's place, and the whole as bash can run it without
+    waiting for a pipeline.
+    """
     script = script_of(argv)
     found = _PIPELINE.match(script)
     if not found or not _PLAIN.match(found["program"]) or not _PLAIN.match(found["rest"]):

@@ -219,7 +219,7 @@ class Exit:
 
     @property
     def killed_by_grace(self) -> bool:
-        """Whether SIGKILL ended it because its grace period was over, or was 0."""
+        """Return whether SIGKILL ended it because its grace period was over, or was 0."""
         return self.sigkilled and self.killed_by in ("grace over", "StopContainer")
 
     @property
@@ -323,7 +323,7 @@ class Budget:
 
 
 def endpoint_of(facts: "EndpointChanged | EndpointRemoved") -> tuple[str, str, str]:
-    """(Service, EndpointSlice, address)."""
+    """Return (Service, EndpointSlice, address)."""
     return str(facts.get("service", "")), str(facts.get("slice", "")), str(facts.get("address", ""))
 
 

@@ -12,13 +12,13 @@ from lastcall.records.said import joined, tell
 
 
 def had_ended(ending: Ending) -> bool:
-    """Whether there was nothing left to stop when the DELETE came."""
+    """Return whether there was nothing left to stop when the DELETE came."""
     started = [container for container in ending.containers if container.started]
     return bool(started) and all(container.exit.before_delete for container in started)
 
 
 def is_deleted(ending: Ending) -> bool:
-    """False for a Pod that ended by itself and stays, and for one of another cluster that its kubelet ended."""
+    """Return False for a Pod that ended by itself and stays, and for one of another cluster that its kubelet ended."""
     if ending.zero_kind != kinds.TERMINATION_OBSERVED or ending.gone is not None:
         return True
     observed = (e for e in ending.entries if e.record.kind == kinds.TERMINATION_OBSERVED)

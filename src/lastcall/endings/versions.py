@@ -89,7 +89,7 @@ def _keyed(endings: Sequence[Ending]) -> dict[tuple[str, str, int], Ending]:
 
 
 def differences(endings: Sequence[Ending | None]) -> Iterator[Difference]:
-    """What differs between one Pod's ends, the most important first."""
+    """Yield what differs between one Pod's ends, the most important first."""
     yield from _differing("the Pod", [_word(e, outcome_words) for e in endings])
     if None in endings:
         return  # there is nothing to compare with

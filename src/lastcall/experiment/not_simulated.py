@@ -93,7 +93,7 @@ def of_dropped(manifests: Sequence[Manifest], gates: FeatureGates) -> Iterator[N
 
 
 def of_images(records: Iterable[Record]) -> Iterator[Note]:
-    """Images that others stood in for, each once."""
+    """Note the images that others stood in for, each once."""
     found = {
         str(facts.get("image")): facts.get("substitute")
         for facts in (
@@ -105,7 +105,7 @@ def of_images(records: Iterable[Record]) -> Iterator[Note]:
 
 
 def of_load(outcomes: "Sequence[Outcome]") -> Iterator[Note]:
-    """Whether the load came when it should."""
+    """Note whether the load came when it should."""
     late = [lateness for each in outcomes if (lateness := each.sent - each.planned) >= LATE_SECONDS]
     if outcomes and len(late) >= LATE_SHARE * len(outcomes):
         facts = {"share": percentage(len(late) / len(outcomes)), "limit": format_seconds(LATE_SECONDS)}
@@ -113,7 +113,7 @@ def of_load(outcomes: "Sequence[Outcome]") -> Iterator[Note]:
 
 
 def of_answers(outcomes: "Sequence[Outcome]", load: "Load") -> Iterator[Note]:
-    """Answers that show less than they seem to: client errors, and slow requests that were answered at once."""
+    """Note answers that show less than they seem to: client errors, and slow requests that were answered at once."""
     for kind, (errors, total) in client_errors(outcomes).items():
         if (count := errors.total()) < total:  # of all of them the verdict speaks
             facts = {"path": load.asked(kind)[0], "statuses": ", ".join(map(str, sorted(errors))), "kind": kind}
@@ -125,7 +125,7 @@ def of_answers(outcomes: "Sequence[Outcome]", load: "Load") -> Iterator[Note]:
 
 
 def of_balance(account: "Account") -> Iterator[Note]:
-    """Requests of HTTP/2 that were spread unevenly, before the disruption or after it."""
+    """Note requests of HTTP/2 that were spread unevenly, before the disruption or after it."""
     for moment, spread in (("before", account.balance), ("after", account.balance_after)):
         for each in spread:
             enough = len(each.requests) > 1 and sum(each.requests.values()) >= ENOUGH
@@ -138,7 +138,7 @@ def of_balance(account: "Account") -> Iterator[Note]:
 
 
 def of_stranded(pods: Sequence[Object], node: str) -> Iterator[Note]:
-    """Pods that no node takes since one was drained."""
+    """Note Pods that no node takes since one was drained."""
     for pod in pods:
         why = without_preemption_note(unschedulable_message(pod))
         yield Note("strandedByDrain", name_of(pod), said("strandedByDrain", name=name_of(pod), node=node, why=why))

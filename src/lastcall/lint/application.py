@@ -78,12 +78,12 @@ class Workload:
 
     @cached_property
     def containers(self) -> list[Container]:
-        """Those that run while the Pod does: sidecars, then application containers."""
+        """Return the containers that run while the Pod does: sidecars, then application containers."""
         return [each for each in self.all_containers if each.role != "init"]
 
     @cached_property
     def all_containers(self) -> list[Container]:
-        """Init containers, too."""
+        """Return all containers, init containers, too."""
         made = []
         for index, each in enumerate(self.pod_spec.get("initContainers") or ()):
             role: Role = "sidecar" if each.get("restartPolicy") == "Always" else "init"
@@ -98,17 +98,17 @@ class Workload:
 
     @property
     def ends_by_itself(self) -> bool:
-        """Whether its containers are meant to end."""
+        """Return whether its containers are meant to end."""
         return self.is_job or self.pod_spec.get("restartPolicy") != "Always"
 
     @property
     def grace(self) -> int:
-        """terminationGracePeriodSeconds."""
+        """Return terminationGracePeriodSeconds."""
         return int(self.pod_spec.get("terminationGracePeriodSeconds", 30))
 
     @cached_property
     def scalers(self) -> list[Subject]:
-        """HorizontalPodAutoscalers that set its replicas."""
+        """Return the HorizontalPodAutoscalers that set its replicas."""
         return [
             each
             for each in self.application.of(HORIZONTALPODAUTOSCALERS, HORIZONTALPODAUTOSCALERS_V1)
@@ -119,7 +119,7 @@ class Workload:
 
     @property
     def replicas(self) -> int | None:
-        """The least number of Pods that it means to have; None where nodes or a Job decide."""
+        """Return the least number of Pods that it means to have; None where nodes or a Job decide."""
         if self.resource == PODS:
             return 1
         if self.resource not in REPLICATED:
@@ -131,12 +131,12 @@ class Workload:
 
     @property
     def idle(self) -> bool:
-        """Whether it has no Pod at all (or no container, which is another rule's)."""
+        """Return whether it has no Pod at all (or no container, which is another rule's)."""
         return self.replicas == 0 or not self.containers
 
     @property
     def unavailable_and_surge(self) -> tuple[int, int] | None:
-        """Of a Deployment's rolling update, as numbers; None for anything else."""
+        """Return maxUnavailable and maxSurge of a Deployment's rolling update as numbers; None for anything else."""
         if self.resource != DEPLOYMENTS or not (replicas := self.replicas):
             return None
         strategy = self.subject.spec.get("strategy") or {}
@@ -149,12 +149,12 @@ class Workload:
 
     @cached_property
     def services(self) -> list[Subject]:
-        """The Services that select its Pods."""
+        """Return the Services that select its Pods."""
         return [each for each in self.application.of(SERVICES) if self in self.application.selected(each)]
 
     @property
     def serving(self) -> list[Subject]:
-        """Those of them with an address of their own, to which clients send whatever Pod it is, and which mean it."""
+        """Return its Services with an address of their own, without those that it is a stranger to (`strangers`)."""
         return [
             each
             for each in self.services
@@ -162,7 +162,7 @@ class Workload:
         ]
 
     def declares(self, port: Object) -> bool:
-        """Whether a container says that it has the target of a Service's port."""
+        """Return whether a container declares the target of a Service's port."""
         target, protocol = port.get("targetPort") or port.get("port"), port.get("protocol") or "TCP"
         return any(
             target in (each.get("name"), each.get("containerPort")) and (each.get("protocol") or "TCP") == protocol
@@ -172,7 +172,7 @@ class Workload:
 
     @cached_property
     def served(self) -> list[Container]:
-        """The containers that its Services' ports lead to, where they declare their ports; never none."""
+        """Return the containers that its Services' ports lead to, where they declare their ports; never none."""
         targets = {
             port.get("targetPort") or port.get("port")
             for service in self.serving
@@ -216,7 +216,7 @@ class Application:
 
     @cached_property
     def has_other_kinds(self) -> bool:
-        """Whether there are objects whose controllers may make Pods and Services that nobody sees here."""
+        """Return whether there are objects whose controllers may make Pods and Services that nobody sees here."""
         return any(each.resource is None for each in self.subjects)
 
     def of(self, *resources: Resource) -> list[Subject]:
@@ -226,7 +226,7 @@ class Application:
         return self._by_name.get((kind, namespace, name))
 
     def note_absent(self, kind: str, namespace: str, name: str, subject: Subject, path: Path) -> None:
-        """That `subject` refers to what these manifests do not hold."""
+        """Note that `subject` refers to what these manifests do not hold."""
         self._not_here.setdefault((kind, namespace, name), NotHere(kind, namespace, name, subject, path))
 
     @property
@@ -237,7 +237,7 @@ class Application:
         return (each for each in self.workloads if each.subject.namespace == namespace)
 
     def selected(self, service: Subject) -> list[Workload]:
-        """Whose Pods a Service selects."""
+        """Return the workloads whose Pods a Service selects."""
         known = self._selected.get(service)
         if known is None:
             selector = selector_of_labels(service.spec.get("selector"))
@@ -245,7 +245,7 @@ class Application:
         return known
 
     def strangers(self, service: Subject) -> list[Workload]:
-        """Those that a Service selects and of which no container declares one of its ports, where others do."""
+        """Return the workloads that a Service selects and that declare none of its ports, where others do."""
         selected, ports = self.selected(service), service.spec.get("ports") or ()
         if len(selected) < 2:
             return []
@@ -256,7 +256,7 @@ class Application:
         return [each for each in self.in_namespace(namespace) if selector.matches(each.labels)]
 
     def protected(self, budget: Subject) -> list[Workload]:
-        """Whose Pods a PodDisruptionBudget is about."""
+        """Return the workloads whose Pods a PodDisruptionBudget is about."""
         try:
             selector = selector_of_expressions(budget.spec.get("selector"))
         except ValueError:

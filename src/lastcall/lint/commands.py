@@ -23,12 +23,12 @@ _TRIVIAL = ("exit", "true", ":", "echo", "printf")
 
 
 def program(argv: Sequence[str]) -> str:
-    """The base name of what is run: `sh` for `/bin/sh`."""
+    """Return the base name of what is run: `sh` for `/bin/sh`."""
     return posixpath.basename(argv[0]) if argv else ""
 
 
 def shell_script(argv: Sequence[str]) -> str | None:
-    """The text that a shell is given with `-c`; None for anything else."""
+    """Return the text that a shell is given with `-c`; None for anything else."""
     if program(argv) not in SHELLS:
         return None
     for index, word in enumerate(argv[1:], 1):
@@ -40,7 +40,7 @@ def shell_script(argv: Sequence[str]) -> str | None:
 
 
 def commands_of(script: str) -> list[list[str]]:
-    """The simple commands of a script, in order, as words; [] where a shell's grammar is needed to read it."""
+    """Return the simple commands of a script, in order, as words; [] where a shell's grammar is needed to read it."""
     try:
         lexer = shlex.shlex(script.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=";&|()")
         lexer.whitespace_split = True
@@ -124,7 +124,7 @@ def _only_redirects(words: Sequence[str]) -> bool:
 
 
 def shell_of(text: str) -> str:
-    """The shell that a file's first line names; "" for anything else."""
+    """Return the shell that a file's first line names; "" for anything else."""
     first = text.partition("\n")[0]
     words = first[2:].split() if first.startswith("#!") else []
     words = words[1:] if words and program(words) == "env" else words
@@ -132,14 +132,14 @@ def shell_of(text: str) -> str:
 
 
 def script_file(argv: Sequence[str]) -> str:
-    """The file that is run, or that a shell is given; "" for none."""
+    """Return the file that is run, or that a shell is given; "" for none."""
     if program(argv) not in SHELLS:
         return str(argv[0]) if argv else ""
     return next((word for word in argv[1:] if not word.startswith("-")), "") if "-c" not in argv else ""
 
 
 def words_of(text: str) -> list[str]:
-    """A plain command line as words; [] for one that needs a shell."""
+    """Split a plain command line into words; [] for one that needs a shell."""
     if re.search(r"[|&;<>()$`*?\n]", text):
         return []
     try:
@@ -149,13 +149,16 @@ def words_of(text: str) -> list[str]:
 
 
 def seconds_of(word: str) -> float | None:
-    """What `sleep` makes of its operand; `15`, `0.5`, `1m`."""
+    """Return what `sleep` makes of its operand: `15`, `0.5`, `1m`. None for anything else."""
     match = _DURATION.match(word)
     return float(match[1]) * _UNITS[match[2]] if match else None
 
 
 def sleeps_for(argv: Sequence[str]) -> float | None:
-    """How long a command line sleeps at least: its own `sleep`, or those of its script one after the other."""
+    """Return how long a command line sleeps at least: its own `sleep`, or those of its script one after the other.
+
+    None where it has none, or where the shell's grammar decides.
+    """
     if program(argv) == "sleep" and len(argv) == 2:
         return seconds_of(argv[1])
     script = shell_script(argv)
@@ -169,8 +172,10 @@ def sleeps_for(argv: Sequence[str]) -> float | None:
 
 
 def never_ends(argv: Sequence[str]) -> bool:
-    """Whether the command line itself says that it goes on forever. What runs in the background holds a shell only if
-    it waits for that."""
+    """Return whether the command line itself says that it goes on forever.
+
+    What runs in the background holds a shell only if it waits for that.
+    """
     script = shell_script(argv)
     text = _TRAP.sub("", script) if script is not None else " ".join(argv)
     if script is not None and (not re.search(r"\bwait\b", text) or re.search(r"\bkill\b", text)):
@@ -183,13 +188,13 @@ _RESETS = re.compile(r"\btrap\s+(?:--\s+)?(?:-\s|['\"][^'\"])")
 
 
 def ignores_term(script: str) -> bool:
-    """Whether a script ignores SIGTERM, and with it all that it starts, and does not take that back (POSIX.1, trap)."""
+    """Return whether a script ignores SIGTERM, and with it all that it starts, for good (POSIX.1, trap)."""
     found = _IGNORES_TERM.search(script)
     return found is not None and not _RESETS.search(script, found.end())
 
 
 def stops_a_server(argv: Sequence[str]) -> bool:
-    """Whether it asks a server to end, before any pause: `nginx -s quit`, `kill 1`."""
+    """Return whether it asks a server to end, before any pause: `nginx -s quit`, `kill 1`."""
     script = shell_script(argv)
     lines = [list(argv)] if script is None else commands_of(script)
     for words in lines:
@@ -206,7 +211,7 @@ def stops_a_server(argv: Sequence[str]) -> bool:
 
 
 def option(argv: Sequence[str], *names: str) -> str | None:
-    """The value of `--name value` or `--name=value`."""
+    """Return the value of `--name value` or `--name=value`."""
     for index, word in enumerate(argv):
         for name in names:
             if word == name and index + 1 < len(argv):
@@ -233,12 +238,14 @@ class Child(NamedTuple):
 
 
 def child_of_shell(argv: Sequence[str], *, busybox: bool, from_file: bool = False) -> Child | None:
-    """What a shell that is given a script starts as a child; None where that takes the shell's place, where the script
-    handles signals itself (`trap`), or where the shell's own grammar decides.
+    """Return what a shell that is given a script starts as a child.
+
+    None where that takes the shell's place, where the script handles signals itself (`trap`), or where the shell's own
+    grammar decides.
 
     bash (5.1 on) and busybox replace themselves by the last command of a list, bash not by one with a redirection;
-    dash, which is Debian's sh, by none. `busybox`: the image's sh is that one. `from_file`: the script is a file,
-    of which every shell runs all commands as children.
+    dash, which is Debian's sh, by none. `busybox`: the image's sh is that one. `from_file`: the script is a file, of
+    which every shell runs all commands as children.
     """
     script = shell_script(argv)
     if script is None or re.search(r"\btrap\b", script):

@@ -70,8 +70,10 @@ def lint(subjects: Sequence[Subject], *, fresh: bool = False, valid: bool = Fals
 
 
 def checked_patch(finding: Finding) -> Finding:
-    """Without its patch, where that does not fit, or where the API server would refuse the patched object for another
-    reason than before."""
+    """Return the finding, without its patch if that does not fit or the API server would refuse the patched object.
+
+    A refusal counts if its reason is another one than before.
+    """
     if not finding.patch:
         return finding
     subject = finding.subject

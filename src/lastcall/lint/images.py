@@ -53,7 +53,7 @@ def _name(image: str) -> str:
 
 
 def has_no_shell(image: str) -> bool:
-    """Distroless images with `debug` in their tag have busybox."""
+    """Return whether the image has no shell. Distroless images with `debug` in their tag have busybox."""
     tag = image.rpartition("/")[2].partition(":")[2]
     name = _name(image)
     return "debug" not in tag and "-dev" not in tag and name.startswith(_WITHOUT_SHELL)
@@ -64,7 +64,7 @@ _ALPINE_LACKS = ("curl", "bash")
 
 
 def lacks(image: str, program: str) -> bool:
-    """Whether images of such a name come without that program (by its base name)."""
+    """Return whether images of such a name come without that program (by its base name)."""
     if has_no_shell(image):
         return program in COMMON
     name, tag = _name(image), image.rpartition("/")[2].partition(":")[2]
@@ -78,17 +78,17 @@ def lacks(image: str, program: str) -> bool:
 
 
 def has_busybox(image: str) -> bool:
-    """Whether its sh is busybox's."""
+    """Return whether its sh is busybox's."""
     return "alpine" in image.partition("@")[0] or _name(image) == "busybox"
 
 
 def runs_as_root(image: str) -> bool:
-    """By its own USER, where the manifest says no other one."""
+    """Return whether it runs as root by its own USER, where the manifest says no other one."""
     return _name(image) in _ROOT
 
 
 def runs_for_ever(image: str, *, own_command: bool) -> bool:
-    """Beside a Job's own container. `own_command`: the manifest says what is run in it."""
+    """Return whether it runs forever beside a Job's own container. `own_command`: the manifest says what it runs."""
     name = _name(image)
     known = _PROXIES if own_command else (*_PROXIES, *_SERVERS)
     return any(name == each or name.endswith(f"/{each}") for each in known)

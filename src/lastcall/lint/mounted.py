@@ -19,7 +19,7 @@ class MountedFile(NamedTuple):
 
 
 def mounted_file(workload: Workload, container: Container, name: str) -> MountedFile | None:
-    """The file `name` of a container; None where it is not known what that is."""
+    """Return the file `name` of a container; None where it is not known what that is."""
     if not name.startswith("/"):
         return None
     mounts = [each for each in container.spec.get("volumeMounts") or () if each.get("mountPath")]

@@ -10,7 +10,7 @@ from lastcall.lint.subject import Op
 
 
 def patched(obj: Object, ops: Sequence[Op]) -> Object | None:
-    """`obj` with the patch in it, None where that does not fit; `obj` stays as it is."""
+    """Return `obj` with the patch in it, None where that does not fit; `obj` stays as it is."""
     new = copy_object(obj)
     try:
         for op in ops:

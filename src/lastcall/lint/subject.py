@@ -104,7 +104,7 @@ def found(
     severity: Severity | None = None,
     certainty: Certainty | None = None,
 ) -> Finding:
-    """A finding with what the catalogue says where nothing else is said."""
+    """Return a finding. The catalogue gives what the caller leaves out."""
     entry = RULES[rule]
     return Finding(
         rule=rule,

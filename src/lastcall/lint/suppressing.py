@@ -36,7 +36,7 @@ class Comment:
 
 
 def read_comment(spot: Spot, text: str, first: int, last: int) -> Comment:
-    """`text` is what follows `lastcall-lint:`."""
+    """Read a suppression; `text` is what follows `lastcall-lint:`."""
     match = _IGNORE.match(text.strip())
     if match is None:
         return Comment(spot, first, last, problem=f"{text.strip()!r} is not a suppression: write `{SYNTAX}`.")

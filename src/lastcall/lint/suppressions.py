@@ -12,8 +12,11 @@ from lastcall.manifests import Document
 
 
 def comments_of(file: str, text: str, documents: Sequence[Document]) -> list[Comment]:
-    """A comment behind something is about that field or item with everything below it; one on a line of its own about
-    what begins on the next line that has anything; before a document's first key that is the whole document."""
+    """Return the suppressions in a text.
+
+    A comment behind something is about that field or item with everything below it; one on a line of its own about what
+    begins on the next line that has anything; before a document's first key that is the whole document.
+    """
     if "lastcall-lint:" not in text:
         return []
     lines = text.splitlines()
@@ -70,7 +73,7 @@ def _holds(scalar: yaml.ScalarNode, line: int, column: int) -> bool:
 
 
 def last_line(node: yaml.Node) -> int:
-    """The last line, from 1, on which it has anything. (The parser's own end of a block is where the next begins.)"""
+    """Return its last line, from 1, that has anything. (The parser's end of a block is where the next begins.)"""
     while isinstance(node, yaml.CollectionNode) and node.value and not node.flow_style:
         last = node.value[-1]
         node = last[1] if isinstance(last, tuple) else last

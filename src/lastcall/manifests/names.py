@@ -53,7 +53,7 @@ def _distance(one: str, other: str, most: int) -> int:
 
 
 def closest_field(name: str, fields: Iterable[str]) -> str | None:
-    """The field that was probably meant; difflib is imported with the first question."""
+    """Return the field that was probably meant. The first call imports difflib."""
     found = get_close_matches(name, [each for each in fields if each != name], n=1, cutoff=_FIELDS_ALIKE)
     return found[0] if found else None
 

@@ -245,7 +245,7 @@ def _file(path: Path, reader: Reader) -> Iterator[tuple[str, str]]:
 
 
 def objects_in(reader: Reader, name: str, text: str) -> list[tuple[Any, Place]]:
-    """What the documents of a text hold, the items of Lists each for itself; none of a text that is not YAML."""
+    """Return what the documents of a text hold, the items of Lists each for itself; none of a text that is not YAML."""
     found: list[tuple[Any, Place]] = []
     empty = True
     reader.may_be_template |= "{{" in text or "${" in text
@@ -475,7 +475,7 @@ def _has_pods(manifest: Manifest) -> bool:
 
 
 def missing_namespaces(manifests: Sequence[Manifest]) -> list[str]:
-    """Namespaces that the manifests use and do not define; `default` and `kube-…` are always there."""
+    """Return the namespaces that the manifests use and do not define; `default` and `kube-…` are always there."""
     defined = {name_of(each.obj) for each in manifests if each.resource == NAMESPACES}
     used = dict.fromkeys(namespace_of(each.obj) for each in manifests if each.resource.namespaced)
     return [name for name in used if name not in defined and name != "default" and not name.startswith("kube-")]

@@ -19,7 +19,7 @@ OWNERS = (DEPLOYMENTS, REPLICASETS, STATEFULSETS, DAEMONSETS, JOBS, REPLICATIONC
 
 
 def may_have_pods(resource: Resource, obj: Object) -> bool:
-    """Whether an owner as written in a manifest will make any Pod."""
+    """Return whether an owner as written in a manifest will make any Pod."""
     spec = obj.get("spec") or {}
     if resource == DAEMONSETS:
         return True

@@ -6,7 +6,7 @@ _WRAPPED = re.compile(r'failed - error: (?P<error>.*?)(?:, message: ".*")?$', re
 
 
 def hook_failure(message: str) -> str:
-    """`exec: "nope": executable file not found in $PATH` out of the layers that kubelet and runtime put around it.
+    """Take `exec: "nope": executable file not found in $PATH` out of what kubelet and runtime put around it.
 
     The handler's own message stays in the record. Source of the outer layer: lifecycle/handlers.go:Run.
     """

@@ -147,7 +147,7 @@ class RecordKeeper:
             self._make_room()
 
     def records(self, pod_uid: str | None = None) -> list[Record]:
-        """The records of a Pod, or of all and of no Pod, sorted by time."""
+        """Return the records of a Pod, or of all and of no Pod, sorted by time."""
         if pod_uid is not None:
             pod = self._pods.get(pod_uid)
             return sorted(pod.records(), key=by_time) if pod else []
@@ -157,12 +157,12 @@ class RecordKeeper:
         return sorted(found, key=by_time)
 
     def around(self, pod_uid: str) -> list[Record]:
-        """The records of a Pod and those of no Pod (its owners, the cluster's processes), sorted by time."""
+        """Return the records of a Pod and those of no Pod (its owners, the cluster's processes), sorted by time."""
         pod = self._pods.get(pod_uid)
         return sorted([*self._loose, *(pod.records() if pod else ())], key=by_time)
 
     def pods(self) -> list[KeptPod]:
-        """All Pods of which records are kept, in the order in which they were first heard of."""
+        """Return all Pods of which records are kept, in the order in which they were first heard of."""
         return [
             KeptPod(
                 uid=pod.uid,
@@ -234,7 +234,7 @@ def _note(pod: _Pod, record: Record) -> None:
 
 
 def weight(record: Record) -> int:
-    """About the bytes of memory that a record takes."""
+    """Return about how many bytes of memory a record takes."""
     return 720 + len(record.id) + _weight(record.facts)
 
 

@@ -18,7 +18,10 @@ LANGUAGES = (ENGLISH, *_FOLDERS)
 
 @functools.cache
 def catalogue_of(language: str) -> Catalogue:
-    """English template → that language's. KeyError for a language that is not in `LANGUAGES`; empty for English."""
+    """Return a map of English templates to that language's; empty for English.
+
+    Raises KeyError for a language that is not in `LANGUAGES`.
+    """
     if language == ENGLISH:
         return {}
     folder = resources.files("lastcall.endings.catalogue") / _FOLDERS[language]

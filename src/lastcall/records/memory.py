@@ -20,7 +20,7 @@ class MemoryRecorder:
         self._boot_id = boot_id
 
     def for_actor(self, actor: str) -> Self:
-        """A recorder of another actor with the same list."""
+        """Return a recorder of another actor with the same list."""
         return type(self)(actor, self._clock, boot_id=self._boot_id, records=self.records)
 
     def record(

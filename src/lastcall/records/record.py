@@ -51,8 +51,10 @@ class Record:
     evidence: Evidence = "observed"
 
     def facts_as(self, kind: "Kind[Facts]") -> Facts:
-        """Its facts, typed as those of `kind`, which the caller has compared. A record of an older version may lack
-        some: read with `get` what came later."""
+        """Return its facts, typed as those of `kind`, which the caller has compared.
+
+        A record of an older version may lack some: read with `get` what came later.
+        """
         return cast("Facts", self.facts)
 
 

@@ -6,8 +6,10 @@ import orjson
 
 
 def encode_record(value: Any) -> bytes:
-    """For `RingRecorder`. Raises TypeError where orjson is stricter: keys that are not text, huge numbers, half
-    characters."""
+    """Encode a record for `RingRecorder`.
+
+    Raises TypeError where orjson is stricter: keys that are not text, huge numbers, half characters.
+    """
     return orjson.dumps(
         value, default=_plain, option=orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
     )

@@ -83,7 +83,7 @@ class Ring:
 
     @classmethod
     def create(cls, name: str, wake_fd: int = -1, capacity: int = CAPACITY) -> Ring:
-        """A new ring in anonymous memory. `wake_fd`: an eventfd or pipe end to signal after each record; -1 is none."""
+        """Create a ring in anonymous memory. `wake_fd`: an eventfd or pipe to signal after each record; -1 is none."""
         fd = os.memfd_create(name, os.MFD_CLOEXEC)
         os.ftruncate(fd, _HEADER + capacity)
         with mmap.mmap(fd, _HEADER) as header, memoryview(header) as view, view.cast("Q") as counters:
@@ -93,22 +93,22 @@ class Ring:
 
     @property
     def head(self) -> int:
-        """The position after the last committed frame."""
+        """Return the position after the last committed frame."""
         return self._counters[_HEAD]
 
     @property
     def oldest(self) -> int:
-        """The position of the oldest frame that is still whole."""
+        """Return the position of the oldest frame that is still whole."""
         return self._counters[_OLDEST]
 
     @property
     def next_sequence(self) -> int:
-        """The number of records ever committed."""
+        """Return the number of records ever committed."""
         return self._counters[_SEQUENCE]
 
     @property
     def largest(self) -> int:
-        """The longest payload in bytes that the ring takes."""
+        """Return the longest payload in bytes that the ring takes."""
         return self.capacity // 4
 
     def append(self, payload: bytes) -> None:
@@ -130,7 +130,7 @@ class Ring:
                 os.write(self.wake_fd, b"\1\0\0\0\0\0\0\0")
 
     def read(self, position: int) -> tuple[int, int, bytes] | None:
-        """(sequence, next position, payload) of the frame at `position`; None when it is not there any more, or yet."""
+        """Return (sequence, next position, payload) of the frame at `position`; None if it is gone or to come."""
         if not self._counters[_OLDEST] <= position < self._counters[_HEAD]:
             return None
         length, checksum, sequence = _FRAME.unpack(self._read(position, _FRAME.size))
@@ -178,7 +178,7 @@ class RingRecorder:
         self._encode = encode or _encode
 
     def for_actor(self, actor: str) -> RingRecorder:
-        """A recorder for another actor of this process, into the same ring."""
+        """Return a recorder for another actor of this process, into the same ring."""
         other = RingRecorder.__new__(RingRecorder)
         other._ring, other._actor, other._clock = self._ring, actor, self._clock
         other._boot, other._lock, other._encode = self._boot, self._lock, self._encode
@@ -230,7 +230,7 @@ class RingReader:
         """Records that were overwritten before this reader came to them."""
 
     def read_new(self) -> list[Record]:
-        """Every record committed between the last call and this one, oldest first."""
+        """Return every record committed between the last call and this one, oldest first."""
         # late: 22 ms of the shim's start
         from lastcall.records.record import Record
 

@@ -38,7 +38,7 @@ class Said(str):
 
     @staticmethod
     def names(template: str) -> tuple[str, ...]:
-        """The facts that a template takes."""
+        """Return the facts that a template takes."""
         return tuple(Template(template).get_identifiers())
 
 
@@ -71,7 +71,7 @@ def _format(template: str) -> str:
 
 
 def tell(template: str, /, **facts: object) -> Said:
-    """`tell("$container ended", container="web")`."""
+    """Return a text that keeps its template and facts: `tell("$container ended", container="web")`."""
     return Said(template, facts)
 
 
@@ -86,7 +86,7 @@ def joined(parts: Iterable[str], between: str = " ") -> Said:
 
 
 def shown(text: str, show: Callable[[str], str]) -> str:
-    """`text` with `show` applied to each of its facts, for example so that they are safe for a terminal."""
+    """Return `text` with `show` applied to each of its facts, for example so that they are safe for a terminal."""
     if not isinstance(text, Said):
         return show(text)
     if isinstance(text, _Beginning):
@@ -95,15 +95,17 @@ def shown(text: str, show: Callable[[str], str]) -> str:
 
 
 def beginning(text: str, limit: int) -> str:
-    """The first `limit` characters of a longer text, and how many more there are."""
+    """Return the first `limit` characters of a longer text, and how many more there are."""
     if len(text) <= limit:
         return text
     return _Beginning(CUT, {"text": text, "limit": limit, "more": len(text) - limit})
 
 
 def in_language(text: str, catalogue: Catalogue) -> str:
-    """The text in the catalogue's language. A template that the catalogue lacks stays as it is, and so does a plain
-    str: it may be a name or a line of output."""
+    """Return the text in the catalogue's language.
+
+    A template that the catalogue lacks stays as it is, and so does a plain str: it may be a name or a line of output.
+    """
     if not isinstance(text, Said):
         return text
     template = catalogue.get(text.template, text.template)
@@ -117,14 +119,14 @@ def in_language(text: str, catalogue: Catalogue) -> str:
 
 
 def to_wire(text: str) -> Any:
-    """As JSON, for another process: a plain str as it is."""
+    """Convert a text to JSON, for another process: a plain str stays as it is."""
     if not isinstance(text, Said):
         return text
     return {"template": text.template, "facts": {name: to_wire(str_of(fact)) for name, fact in text.facts.items()}}
 
 
 def from_wire(wired: Any) -> str:
-    """What `to_wire` made it of."""
+    """Convert what `to_wire` made to the text again."""
     if isinstance(wired, str):
         return wired
     facts = {name: from_wire(fact) for name, fact in wired["facts"].items()}
@@ -132,7 +134,7 @@ def from_wire(wired: Any) -> str:
 
 
 def str_of(fact: object) -> str:
-    """A fact as a str, which keeps what it was made of."""
+    """Return a fact as a str, which keeps what it was made of."""
     return fact if isinstance(fact, str) else str(fact)
 
 

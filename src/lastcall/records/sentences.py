@@ -60,7 +60,7 @@ def sentences(*rows: Sentence) -> dict[str, Sentence]:
 def fixed(
     template: str, level: int = STEP, style: Style = "", recall: tuple[str, ...] = ()
 ) -> Callable[[Facts], Words]:
-    """The words of a kind that needs no decision; a fact that is missing is `?`. Those in `recall` are sentences."""
+    """Return a function that words a kind without decisions. A missing fact is `?`, those in `recall` are sentences."""
     names = Said.names(template)
 
     def words(facts: Facts) -> Words:
@@ -72,20 +72,20 @@ def fixed(
 
 
 def after(facts: Facts) -> str:
-    """` after 3.0 s`, or nothing."""
+    """Return ` after 3.0 s`, or nothing."""
     return tell(" after $time", time=seconds(facts["seconds"])) if facts.get("seconds") is not None else ""
 
 
 def took(facts: Facts) -> str:
-    """` in 3.0 s`, or nothing."""
+    """Return ` in 3.0 s`, or nothing."""
     return tell(" in $time", time=seconds(facts["seconds"])) if facts.get("seconds") is not None else ""
 
 
 def yes(value: Any) -> str:
-    """A field's value."""
+    """Return a boolean as a field's value: "true" or "false"."""
     return "true" if value else "false"
 
 
 def conditions(facts: Facts) -> str:
-    """Those of an endpoint, by their names."""
+    """Return the conditions of an endpoint, by their names."""
     return " ".join(f"{name}={yes(facts.get(name))}" for name in ("ready", "serving", "terminating"))

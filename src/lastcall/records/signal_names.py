@@ -7,7 +7,7 @@ SIGKILL = "SIGKILL"
 
 
 def signal_name(value: Any) -> str | None:
-    """`SIGTERM` for "SIGTERM", "TERM" or 15; None for None, "" and 0; `signal 64` for a number without a name."""
+    """Return `SIGTERM` for "SIGTERM", "TERM" or 15; None for None, "" and 0; `signal 64` for a number without name."""
     if value is None or value == "" or value == 0:
         return None
     if isinstance(value, int):

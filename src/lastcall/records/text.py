@@ -17,7 +17,7 @@ def printable(text: str, limit: int = LONGEST) -> str:
 
 
 def seconds(value: Any) -> str:
-    """`3.0 s`, `12 ms`, `0.4 ms`; "" for nothing."""
+    """Format seconds: `3.0 s`, `12 ms`, `0.4 ms`; "" for nothing."""
     if not isinstance(value, int | float):
         return ""
     if value >= 0.9995:

@@ -34,7 +34,7 @@ class LoopThread:
         self._lock = threading.Lock()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`, or its exception. Ctrl-C cancels it."""
+        """Return the result of `work`, or raise its exception. Ctrl-C cancels it."""
         future = asyncio.run_coroutine_threadsafe(work, self._started())
         try:
             return _result(future)
@@ -44,7 +44,7 @@ class LoopThread:
 
     @contextmanager
     def held(self, context: AbstractAsyncContextManager[T]) -> Iterator[T]:
-        """An asynchronous block for the time of this one, entered and left by one task."""
+        """Hold an asynchronous block for the time of this one, entered and left by one task."""
         loop, leave = self._started(), asyncio.Event()
         entered: Future[T] = Future()
 

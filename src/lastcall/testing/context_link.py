@@ -83,7 +83,7 @@ class ContextLink:
 
     @property
     def namespace(self) -> str:
-        """The one that was asked for, else the context's."""
+        """Return the namespace that was asked for, else the context's."""
         return self._cluster.namespace
 
     @property
@@ -208,7 +208,7 @@ class ContextLink:
         return self._ending([self._stories[uid] for uid in uids if uid in self._stories])
 
     async def story(self, namespace: str, name: str) -> "Ending":
-        """How the latest Pod of that name ended, of those that were deleted here. Raises UserError."""
+        """Return how the latest Pod of that name ended, of those that were deleted here. Raises UserError."""
         found = [each for each in self._stories.values() if (each.pod.namespace, each.pod.name) == (namespace, name)]
         if not found:
             raise UserError(
@@ -219,7 +219,7 @@ class ContextLink:
         return self._ending(found[-1:])
 
     async def stories(self, namespace: str) -> "Ending":
-        """How the Pods of a namespace ended that were deleted here."""
+        """Return how the Pods of a namespace ended that were deleted here."""
         return self._ending([each for each in self._stories.values() if each.pod.namespace == namespace])
 
     def _ending(self, stories: "Sequence[Story]") -> "Ending":

@@ -78,11 +78,11 @@ class Link:
         yield
 
     async def rollout(self, manifests: Sequence[Manifests], timeout: float, options: dict[str, Any]) -> Rollout:
-        """`lastcall rollout` of these manifests, in another cluster of its own."""
+        """Run `lastcall rollout` with these manifests, in another cluster of its own."""
         return await run_rollout(manifests, timeout, options)
 
     async def publish(self, target: str) -> tuple[str, int]:
-        """Where connections to `svc/NAMESPACE/NAME:PORT` are taken. Raises ClusterError."""
+        """Return where connections to `svc/NAMESPACE/NAME:PORT` are taken. Raises ClusterError."""
         if target not in self._published:
             address = await asyncio.get_running_loop().run_in_executor(None, self._ask, self._publish, target)
             host, _, port = address.rpartition(":")
@@ -126,7 +126,7 @@ class Link:
             raise ClusterError(str(error)) from error
 
     async def endings(self, uids: Sequence[str]) -> "Ending":
-        """How these Pods ended, when everything about them is known."""
+        """Return how these Pods ended, when everything about them is known."""
         until = monotonic(self.clock) + SETTLE_SECONDS
         while True:
             records = await self._records(uids[0] if len(uids) == 1 else "") if uids else []
@@ -139,7 +139,7 @@ class Link:
             await self.clock.sleep(_LOOK_SECONDS)
 
     async def story(self, namespace: str, name: str) -> "Ending":
-        """The latest Pod of that name of which a container has ended. Raises LastcallError."""
+        """Return how the latest Pod of that name ended of which a container has ended. Raises LastcallError."""
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.endings import find_ending, known_endings
         from lastcall.errors import UserError
@@ -151,7 +151,7 @@ class Link:
             raise LastcallError(str(error)) from error
 
     async def stories(self, namespace: str) -> "Ending":
-        """All Pods of a namespace that were to end, in this order."""
+        """Return how all Pods of a namespace ended that were to end, in this order."""
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.endings import known_endings
 

@@ -88,8 +88,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def lastcall_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
-    """A `lastcall.Cluster` whose node is Ready, for the whole run: `--lastcall-cluster` says which, else
-    `$LASTCALL_CLUSTER`."""
+    """Yield a `lastcall.Cluster` whose node is Ready, for the whole run.
+
+    `--lastcall-cluster` says which, else `$LASTCALL_CLUSTER`.
+    """
     # late: pytest imports the plugin in every run, with a cluster or without
     import shlex
 
@@ -121,7 +123,7 @@ def _namespace_grace(config: pytest.Config) -> int | None:
 
 @pytest.fixture
 def lastcall_namespace(request: pytest.FixtureRequest, lastcall_cluster: "Cluster") -> "Iterator[Namespace]":
-    """A new namespace of the cluster, removed after the test. When the test fails, its report describes the Pods.
+    """Yield a new namespace of the cluster, removed after the test. When the test fails, its report describes the Pods.
 
     A namespace that finalizers hold is left, with a warning that names them: the test has passed all the same.
     """
@@ -141,13 +143,13 @@ def lastcall_namespace(request: pytest.FixtureRequest, lastcall_cluster: "Cluste
 
 @pytest.fixture(scope="session")
 def kubeconfig(lastcall_cluster: "Cluster") -> str:
-    """The path of the cluster's kubeconfig: for kubectl, helm, and clients that read one."""
+    """Return the path of the cluster's kubeconfig: for kubectl, helm, and clients that read one."""
     return lastcall_cluster.kubeconfig
 
 
 @pytest.fixture(scope="session")
 def lastcall_kubernetes(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A `kubernetes.client.ApiClient` for the cluster; the test is skipped where that package is not installed."""
+    """Yield a `kubernetes.client.ApiClient` for the cluster, or skip the test where that package is not installed."""
     kubernetes = pytest.importorskip("kubernetes")  # before a cluster is started
     kubeconfig = request.getfixturevalue("kubeconfig")
     with kubernetes.config.new_client_from_config(config_file=kubeconfig) as client:
@@ -156,7 +158,7 @@ def lastcall_kubernetes(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def lastcall_kr8s(request: pytest.FixtureRequest) -> Any:
-    """A `kr8s.Api` for the test's namespace; the test is skipped where kr8s is not installed."""
+    """Return a `kr8s.Api` for the test's namespace, or skip the test where kr8s is not installed."""
     kr8s = pytest.importorskip("kr8s")  # before a cluster is started
     lastcall_namespace: Namespace = request.getfixturevalue("lastcall_namespace")
     return kr8s.api(kubeconfig=lastcall_namespace.kubeconfig, namespace=lastcall_namespace.namespace)
@@ -164,7 +166,7 @@ def lastcall_kr8s(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def lastcall_lightkube(request: pytest.FixtureRequest) -> Any:
-    """A `lightkube.Client` for the test's namespace; the test is skipped where lightkube is not installed."""
+    """Return a `lightkube.Client` for the test's namespace, or skip the test where lightkube is not installed."""
     lightkube = pytest.importorskip("lightkube")  # before a cluster is started
     lastcall_namespace: Namespace = request.getfixturevalue("lastcall_namespace")
     config = lightkube.KubeConfig.from_file(lastcall_namespace.kubeconfig)

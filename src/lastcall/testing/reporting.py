@@ -20,7 +20,7 @@ _OTHERS = 5
 
 
 def sections(namespace: "Namespace", said: str, *, alone: bool) -> list[tuple[str, str]]:
-    """(heading, text): how Pods ended, without what the test's error has `said`, then what there is now.
+    """Return (heading, text): how Pods ended, without what the test's error has `said`, then what there is now.
 
     `alone`: the namespace is the test's own, so every Pod of it is, too.
     """

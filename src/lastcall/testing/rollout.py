@@ -74,7 +74,7 @@ class Rollout:
 
 
 def arguments(options: Mapping[str, Any]) -> list[str]:
-    """Options of the command line from keywords: `find_safe=True` is --find-safe, `from_="pod"` is --from pod."""
+    """Convert keywords to options of the command line: `find_safe=True` is --find-safe, `from_="pod"` is --from pod."""
     found: list[str] = []
     for key, value in options.items():
         flag = f"--{key.rstrip('_').replace('_', '-')}"
@@ -86,7 +86,10 @@ def arguments(options: Mapping[str, Any]) -> list[str]:
 
 
 async def run_rollout(manifests: Sequence[Manifests], timeout: float, options: Mapping[str, Any]) -> Rollout:
-    """Raises InvalidManifest, NotReady and ClusterError, with what the command said, and TimeoutError."""
+    """Run `lastcall rollout` and return its report.
+
+    Raises InvalidManifest, NotReady and ClusterError, with what the command said, and TimeoutError.
+    """
     files = [str(each) for each in manifests if isinstance(each, str | Path) and "\n" not in str(each)]
     objects = read([each for each in manifests if not (isinstance(each, str | Path) and "\n" not in str(each))])
     stdin = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}).encode() if objects else b""

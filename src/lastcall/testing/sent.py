@@ -47,7 +47,7 @@ class Sent:
 
     @property
     def text(self) -> str:
-        """A line for people, and one for each way in which requests were lost."""
+        """Return a line for people, and one for each way in which requests were lost."""
         kinds = Counter(outcome.lost for outcome in self.lost)
         lines = [f"{len(self.lost)} of {self.total} requests to {self.requests.target} were lost"]
         lines += [f"  {lost} ({count} times): {LOST_MEANS[lost]}" for lost, count in kinds.most_common() if lost]

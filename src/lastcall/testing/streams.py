@@ -75,7 +75,7 @@ def _exit_code(status: bytes) -> int:
 
 @asynccontextmanager
 async def forwarded(client: HTTPClient, path: str, port: int) -> AsyncIterator[tuple[str, int]]:
-    """The address on this machine's loopback whose connections reach a Pod's port, until the block ends."""
+    """Yield an address on this machine's loopback whose connections reach a Pod's port, until the block ends."""
     async with Tasks() as tasks:
 
         def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

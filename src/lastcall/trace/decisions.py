@@ -89,10 +89,10 @@ def find_decision(pod: Object, around: DecisionContext, at_ns: int) -> Draft | N
 
 
 def find_eviction(pod: Object, at_ns: int) -> Draft | None:
-    """The kubelet's decision to evict a Pod, by the status that it wrote: its node was short of something, or the Pod
-    was over a limit of its own. None for another end.
+    """Find the kubelet's decision to evict a Pod, by the status that it wrote. None for another end.
 
-    (`eviction_manager.go:synchronize`, `localStorageEviction`)
+    Its node was short of something, or the Pod was over a limit of its own. (`eviction_manager.go:synchronize`,
+    `localStorageEviction`)
     """
     status = pod.get("status") or {}
     message = str(status.get("message") or "").strip()

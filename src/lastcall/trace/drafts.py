@@ -38,7 +38,7 @@ class Draft:
     at_ns: int | None = None
 
     def facts_as(self, kind: "Kind[Facts]") -> Facts:
-        """Its facts, typed as those of `kind`, which the caller has compared."""
+        """Return its facts, typed as those of `kind`, which the caller has compared."""
         return cast("Facts", self.facts)
 
 
@@ -54,6 +54,6 @@ def draft(
     clock: ClockName = "",
     at_ns: int | None = None,
 ) -> Draft:
-    """A draft whose facts are those of its kind, as mypy sees."""
+    """Return a draft whose facts are those of its kind, as mypy sees."""
     mapping = cast(Mapping[str, Any], facts)
     return Draft(str(kind), mapping, actor, container, rule, evidence, stamp, clock, at_ns)

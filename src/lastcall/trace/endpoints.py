@@ -25,7 +25,7 @@ class Endpoint(NamedTuple):
 
 
 def endpoints_of(obj: Object) -> dict[str, Endpoint]:
-    """Address → the Pod behind it."""
+    """Map each address to the Pod behind it."""
     found = {}
     for each in obj.get("endpoints") or ():
         target = each.get("targetRef") or {}
@@ -49,7 +49,7 @@ def service_of(obj: Object) -> str:
 def changes(
     service: str, name: str, version: str, old: dict[str, Endpoint], new: dict[str, Endpoint]
 ) -> Iterator[tuple[str, Draft]]:
-    """(uid of the Pod, what became of its endpoint)."""
+    """Yield (uid of the Pod, what became of its endpoint)."""
     for address, endpoint in new.items():
         if old.get(address) != endpoint:
             yield endpoint.pod_uid, _changed(service, name, version, address, endpoint)

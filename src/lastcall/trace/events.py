@@ -63,7 +63,7 @@ class PodEvent:
 
 
 def pod_event_of(event: Object) -> PodEvent | None:
-    """An Event of `v1`; None for one that is of no use here."""
+    """Convert an Event of `v1`; None for one that is of no use here."""
     about = event.get("involvedObject") or {}
     reason = str(event.get("reason") or "")
     kind = str(about.get("kind") or "")
@@ -89,7 +89,7 @@ def pod_event_of(event: Object) -> PodEvent | None:
 
 
 def names_pod(event: PodEvent) -> str:
-    """The Pod that an owner's Event says was deleted; "" for another Event."""
+    """Return the Pod that an owner's Event says was deleted; "" for another Event."""
     match = _DELETED.match(event.message) if event.reason == "SuccessfulDelete" else None
     return match.group(1) if match else ""
 
@@ -129,7 +129,7 @@ def rescaled(event: PodEvent) -> tuple[int, str] | None:
 
 
 def kill_reason(message: str) -> str:
-    """The record's reason for the kubelet's Killing: "" when the Pod ends.
+    """Return the record's reason for the kubelet's Killing: "" when the Pod ends.
 
     (`kuberuntime_manager.go:computePodActions`, messages of containersToKill)
     """
@@ -147,7 +147,7 @@ def failed_probe(event: PodEvent) -> str:
 
 
 def steps_of(event: PodEvent) -> Iterator[Draft]:
-    """The records that an Event alone gives. Killing and FailedPreStopHook are left to `stops`."""
+    """Yield the records that an Event alone gives. Killing and FailedPreStopHook are left to `stops`."""
     stamp, clock, name = event.stamp, "node" if event.node else "server", event.container
     if event.reason == "Unhealthy" and (match := _PROBE.match(event.message)):
         which = _PROBES[match.group(1).lower()]

@@ -106,7 +106,7 @@ class ClusterState:
         return above.revision
 
     def owners_listed(self, kind: str, items: Iterable[Object], now: Moment) -> None:
-        """All owners of a kind that are there."""
+        """Take all owners of a kind that are there."""
         there = set()
         for obj in items:
             there.add(uid_of(obj))
@@ -131,12 +131,12 @@ class ClusterState:
         return self._owners.get(uid) or self._gone.get(uid)
 
     def state_at(self, uid: str, at_ns: int) -> OwnerState | None:
-        """As it was seen to be at that time, the last known state where that is not kept."""
+        """Return the state as it was seen to be at that time, the last known state where that is not kept."""
         before = [state for seen_ns, state in self._states.get(uid, ()) if seen_ns <= at_ns]
         return before[-1] if before else self.state(uid)
 
     def is_gone(self, uid: str, by_ns: int) -> bool:
-        """It was deleted, or was being deleted, at that time."""
+        """Return whether it was deleted, or was being deleted, at that time."""
         state = self._owners.get(uid)
         if not (uid in self._gone if state is None else state.deleting):
             return False
@@ -144,7 +144,7 @@ class ClusterState:
         return not deleted or min(deleted) <= by_ns
 
     def chain(self, uid: str) -> Iterator[OwnerState]:
-        """The owner and its owners."""
+        """Yield the owner and its owners."""
         for _ in range(4):
             state = self.state(uid)
             if state is None:
@@ -153,7 +153,7 @@ class ClusterState:
             uid = state.owner_uid
 
     def records(self, uid: str, namespace: str) -> list[Record]:
-        """What was written of an owner, its owners, and of the namespace."""
+        """Return what was written of an owner, its owners, and of the namespace."""
         found = [self._observed(record) for each in self.chain(uid) for record in self._records.get(each.uid, ())]
         scaled = [(record, by) for record in found if (by := self.autoscalers.decision(record)) is not None]
         found += [self._record(by, Moment(record.at_ns, record.wall_ns)) for record, by in scaled]
@@ -221,12 +221,12 @@ class ClusterState:
                 self._namespaces.pop(next(iter(self._namespaces)))
 
     def namespace_ends(self, name: str, by_ns: int) -> bool:
-        """It was being deleted at that time."""
+        """Return whether it was being deleted at that time."""
         deleted = self._namespaces.get(name)
         return deleted is not None and deleted.at_ns <= by_ns
 
     def node(self, obj: Object, now: Moment, *, gone: bool) -> bool:
-        """Whether that changed what is known of it."""
+        """Take a node's state. Return whether that changed what is known of it."""
         name = name_of(obj)
         self._known_nodes = True
         if gone:
@@ -254,7 +254,7 @@ class ClusterState:
         return changed
 
     def node_state(self, name: str) -> Draft | None:
-        """The record on a node; None where nodes may not be read, or there is none."""
+        """Return the record on a node; None where nodes may not be read, or there is none."""
         if not name or not self._known_nodes:
             return None
         node = self._nodes.get(name)
@@ -275,7 +275,7 @@ class ClusterState:
         return [*before[-1:], *(taints for at, taints in states if from_ns < at <= to_ns)]
 
     def budget(self, obj: Object) -> None:
-        """`status.disruptedPods` names the Pods whose eviction was allowed a moment ago."""
+        """Take a budget: `status.disruptedPods` names the Pods whose eviction was allowed a moment ago."""
         name = f"{namespace_of(obj)}/{name_of(obj)}"
         for pod in (obj.get("status") or {}).get("disruptedPods") or {}:
             self._budgets[(namespace_of(obj), str(pod))] = name

@@ -27,7 +27,7 @@ class LogClient(Protocol):
 
 
 def split(line: bytes) -> tuple[str, str]:
-    """(stamp, text) of a line that begins with its time, as the kubelet writes it; ("", text) for another one."""
+    """Split a line that begins with its time, as the kubelet writes it, into (stamp, text); ("", text) for others."""
     stamp, space, text = line.partition(b" ")
     if not space or not stamp[:4].isdigit() or b"T" not in stamp:
         return "", line[:MAX_LINE].decode("utf-8", "replace")
@@ -35,7 +35,7 @@ def split(line: bytes) -> tuple[str, str]:
 
 
 async def lines(client: LogClient, namespace: str, name: str, container: str, since: int) -> AsyncIterator[bytes]:
-    """The lines of a container since `since` seconds, until it ends or MAX_BYTES were read.
+    """Yield the lines of a container since `since` seconds, until it ends or MAX_BYTES were read.
 
     Raises StatusError and ConnectionLost.
     """

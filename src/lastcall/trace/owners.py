@@ -55,7 +55,7 @@ class OwnerState:
 
 
 def state_of(kind: str, obj: Object, old: OwnerState | None = None) -> OwnerState:
-    """What is kept of an owner. With the state before, a spec of the same generation is not read again."""
+    """Return what is kept of an owner. With the state before, a spec of the same generation is not read again."""
     meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
     generation = int(meta.get("generation") or 0)
     annotations = annotations_of(obj)
@@ -121,7 +121,7 @@ def _name_of(entry: Mapping[str, object]) -> str:
 
 
 def changes(old: OwnerState | None, new: OwnerState, version: str, newest_revision: str = "") -> Iterator[Draft]:
-    """The records, of no Pod, that tell what was written.
+    """Yield the records, of no Pod, that tell what was written.
 
     `newest_revision` is the Deployment's, for a ReplicaSet: of one that is about to get its next, that next one.
     """
@@ -163,7 +163,7 @@ def changes(old: OwnerState | None, new: OwnerState, version: str, newest_revisi
 
 
 def differ(old: OwnerState, new: OwnerState) -> bool:
-    """Whether a decision about its Pods may be another one."""
+    """Return whether a decision about its Pods may be another one."""
 
     def grounds(state: OwnerState) -> tuple[object, ...]:
         return (
@@ -179,7 +179,7 @@ def differ(old: OwnerState, new: OwnerState) -> bool:
 
 
 def removed(old: OwnerState, version: str) -> Iterator[Draft]:
-    """It is gone; nothing new when it was being deleted before."""
+    """Yield its deletion: it is gone. Nothing new when it was being deleted before."""
     if not old.deleting:
         yield draft(kinds.OWNER_DELETED, _about(old, version), "apiserver")
 

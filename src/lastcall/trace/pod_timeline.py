@@ -92,7 +92,7 @@ class PodTimeline:
         self._append(self.record_of(each, at_ns, now, facts))
 
     def record_of(self, each: Draft, at_ns: int, now: Moment, facts: Mapping[str, Any] | None = None) -> Record:
-        """The record of a draft at its place, with other `facts` where they are known better."""
+        """Return the record of a draft at its place, with other `facts` where they are known better."""
         return Record(
             id=self.new_id(each.actor),
             at_ns=at_ns,
@@ -107,7 +107,7 @@ class PodTimeline:
         )
 
     def is_past(self, event: PodEvent, now: Moment) -> bool:
-        """Whether an Event is about a run that had ended when the end began, or ends with it."""
+        """Return whether an Event is about a run that had ended when the end began, or ends with it."""
         status = statuses_of(self.first).get(event.container) or {}
         running = (status.get("state") or {}).get("running")
         if not event.container or running is None:
@@ -129,7 +129,7 @@ class PodTimeline:
         return stop is None or stop.exited is None
 
     def past(self, now: Moment) -> list[Record]:
-        """The records of what the first object and the Events of then tell."""
+        """Return the records of what the first object and the Events of then tell."""
         past = PodTimeline(self.first, self.clocks, self.new_id, lambda record: None, self.began)
         past.explained_from_ns = self.explained_from_ns
         steps: list[tuple[int, int, Draft | PodEvent]] = []
@@ -161,7 +161,7 @@ class PodTimeline:
         return past.records
 
     def add(self, record: Record) -> None:
-        """A record from elsewhere: a node's agent. What it saw goes before what was concluded."""
+        """Add a record from elsewhere: a node's agent. What it saw goes before what was concluded."""
         self._append(record)
         now = Moment(record.at_ns, record.wall_ns)
         if record.kind == kinds.PROCESS_EXITED and record.container:
@@ -192,7 +192,7 @@ class PodTimeline:
         return stop
 
     def event(self, event: PodEvent, now: Moment) -> None:
-        """Killing or FailedPreStopHook of a container: its stop, up to where it has come."""
+        """Take Killing or FailedPreStopHook of a container: its stop, up to where it has come."""
         if self._events.get(event.uid) == event.version:
             return
         self._events[event.uid] = event.version
@@ -227,7 +227,7 @@ class PodTimeline:
             self._advance(self.stops[name], now)
 
     def line(self, container: str, at_ns: int, now: Moment, text: str, attempt: int) -> None:
-        """A line that a container printed. Of too many the first are kept."""
+        """Write a line that a container printed. Of too many the first are kept."""
         self.lines += 1
         if self.lines > MAX_LINES:
             return

@@ -40,7 +40,7 @@ def phase_of(pod: Object) -> str:
 
 
 def is_terminal(pod: Object) -> bool:
-    """Its containers have ended, and it runs none again."""
+    """Return whether its containers have ended, and it runs none again."""
     return phase_of(pod) in TERMINAL
 
 
@@ -52,13 +52,16 @@ def deletion_of(pod: Object) -> tuple[str, int | None]:
 
 
 def statuses_of(pod: Object) -> dict[str, Object]:
-    """Container name → its status."""
+    """Map each container name to its status."""
     status = pod.get("status") or {}
     return {str(each.get("name")): each for field in _STATUSES for each in status.get(field) or ()}
 
 
 def in_order_of_ends(pod: Object) -> list[tuple[str, Object]]:
-    """(container name, status): regular containers first, then sidecars, which wait for them, from the last one on."""
+    """Return (container name, status) in the order of their ends.
+
+    Regular containers come first, then sidecars, which wait for them, from the last one on.
+    """
     status = pod.get("status") or {}
     listed = [*(status.get(_STATUSES[1]) or ()), *reversed(status.get(_STATUSES[0]) or ())]
     return [(str(each.get("name")), each) for each in (*listed, *(status.get(_STATUSES[2]) or ()))]
@@ -71,13 +74,13 @@ def condition_of(pod: Object, type_: str) -> Object:
 
 
 def controller_of(pod: Object) -> Object:
-    """The ownerReference of its controller; {} for a Pod without one."""
+    """Return the ownerReference of its controller; {} for a Pod without one."""
     references = pod["metadata"].get("ownerReferences") or ()
     return next((each for each in references if each.get("controller")), {})
 
 
 def before_the_end(pod: Object) -> list[Draft]:
-    """What a Pod's object shows of its life: creation, node, and every run of a container that it still names."""
+    """Return what a Pod's object shows of its life: creation, node, and every container run that it still names."""
     made: PodCreated = {
         "namespace": namespace_of(pod),
         "name": name_of(pod),
@@ -107,7 +110,7 @@ def before_the_end(pod: Object) -> list[Draft]:
 
 
 def never_ran(run: Mapping[str, object]) -> bool:
-    """ContainerStatusUnknown, or a container that could not be started."""
+    """Return whether it is ContainerStatusUnknown, or a container that could not be started."""
     started = str(run.get("startedAt") or "")
     return started in ("", NO_START) or run.get("reason") in NEVER_STARTED
 
@@ -152,7 +155,7 @@ def deleted(pod: Object) -> Draft:
 
 
 def changes(old: Object, new: Object) -> list[Draft]:
-    """What the watch shows between two states of one Pod, in the order in which it belongs."""
+    """Return what the watch shows between two states of one Pod, in the order in which it belongs."""
     found: list[Draft] = []
     (before, was), (timestamp, grace) = deletion_of(old), deletion_of(new)
     version = resource_version_of(new)
@@ -172,7 +175,7 @@ def changes(old: Object, new: Object) -> list[Draft]:
 
 
 def all_ended(pod: Object) -> bool:
-    """No container of it runs, by its status."""
+    """Return whether no container of it runs, by its status."""
     return not any((each.get("state") or {}).get("running") for each in statuses_of(pod).values())
 
 
@@ -211,7 +214,7 @@ def status_written(pod: Object) -> Draft:
 
 
 def status_of(pod: Object) -> "PodStatusWritten":
-    """The facts of PodStatusWritten, without a version."""
+    """Return the facts of PodStatusWritten, without a version."""
     status = pod.get("status") or {}
     facts: PodStatusWritten = {
         "phase": phase_of(pod),
@@ -224,7 +227,7 @@ def status_of(pod: Object) -> "PodStatusWritten":
 
 
 def removed(pod: Object, *, seen: bool = True) -> list[Draft]:
-    """Its object is gone. `seen`: by the event DELETED, else by a list in which it is missing."""
+    """Return the end of its object. `seen`: by the event DELETED, else by a list in which it is missing."""
     facts: ObjectRemoved = {"user": "", "resourceVersion": resource_version_of(pod)}
     if not seen:
         return [draft(kinds.OBJECT_REMOVED, facts, "apiserver", rule=rules.DELETE, evidence="inferred")]

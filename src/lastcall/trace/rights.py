@@ -42,7 +42,7 @@ class MissingRight:
 
 
 def missing(resource: Resource, error: StatusError, *, subresource: str = "") -> MissingRight:
-    """What the server's refusal means."""
+    """Return what the server's refusal means."""
     name = f"{resource.plural}/{subresource}" if subresource else resource.plural
     right = missing_right(error.status)
     verbs = ("get",) if subresource else ("list", "watch")

@@ -41,7 +41,7 @@ class ArrivalOffset:
     _since: int = 0
 
     def saw(self, stamp: int, arrived: int) -> None:
-        """A stamp of theirs and the wall time at which it came here, both in ns."""
+        """Take a stamp of theirs and the wall time at which it came here, both in ns."""
         if arrived - self._since > WINDOW_NS:
             self._before, self._least, self._since = self._least, None, arrived
         difference = arrived - stamp
@@ -60,31 +60,33 @@ class Clocks:
     _offsets: dict[str, ArrivalOffset] = field(default_factory=dict)
 
     def saw(self, clock: str, stamp: str, arrived_wall_ns: int) -> None:
-        """Only of what has just happened: a stamp of long ago says nothing."""
+        """Take a stamp, only of what has just happened: a stamp of long ago says nothing."""
         made = stamp_ns(stamp)
         if made is not None:
             self.saw_ns(clock, made, arrived_wall_ns)
 
     def saw_ns(self, clock: str, made: int, arrived_wall_ns: int) -> None:
-        """The same for a time in ns since the epoch, by that clock."""
+        """Take a time in ns since the epoch, by that clock, in the same way."""
         self._offsets.setdefault(clock, ArrivalOffset()).saw(made, arrived_wall_ns)
 
     def ours(self, clock: str, stamp: str) -> int | None:
-        """The stamp on our wall clock, in ns; by their own word where nothing is known of the clock."""
+        """Convert the stamp to our wall clock, in ns; by their own word where nothing is known of the clock."""
         made = stamp_ns(stamp)
         return None if made is None else self.ours_ns(clock, made)
 
     def ours_ns(self, clock: str, made: int) -> int:
-        """The same of a time in ns since the epoch."""
+        """Convert a time in ns since the epoch in the same way."""
         offset = self._offsets.get(clock)
         return made + ((offset.ns if offset else None) or 0)
 
     def behind_seconds(self, clock: str) -> float | None:
-        """How far their clock is behind ours, negative when it is ahead; None when not known. Up to a second too high
-        where stamps are whole seconds."""
+        """Return how far their clock is behind ours, negative when it is ahead; None when not known.
+
+        Up to a second too high where stamps are whole seconds.
+        """
         offset = self._offsets.get(clock)
         return None if offset is None or offset.ns is None else offset.ns / SECOND
 
     def forget(self, clock: str) -> None:
-        """A node that is gone."""
+        """Forget the clock of a node that is gone."""
         self._offsets.pop(clock, None)

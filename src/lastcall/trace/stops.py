@@ -72,7 +72,7 @@ class Stop:
 
 
 def stop_steps(stop: Stop, now: int) -> Iterator[Draft]:
-    """The steps so far, in order, each with its time. The same question later gives the same steps and more."""
+    """Yield the steps so far, in order, each with its time. The same question later gives the same steps and more."""
     if stop.killing is None:
         return
     name = stop.container
@@ -110,7 +110,7 @@ def stop_steps(stop: Stop, now: int) -> Iterator[Draft]:
 
 
 def hook_end(stop: Stop, now: int) -> "tuple[int, PreStopFinished] | None":
-    """When the hook was over and how; None while that is not known."""
+    """Return when the hook was over and how; None while that is not known."""
     if stop.killing is None or not stop.handler:
         return None
     if stop.hook_failed is not None and stop.hook_failed >= over(stop) - HOOK_SLACK_NS:
@@ -147,7 +147,7 @@ def hook_end(stop: Stop, now: int) -> "tuple[int, PreStopFinished] | None":
 
 
 def waits_for_time(stop: Stop) -> bool:
-    """Whether a later moment may tell more of it, without any news."""
+    """Return whether a later moment may tell more of it, without any news."""
     return stop.exited is None and (stop.sleep is not None or stop.hook_failed is not None)
 
 
@@ -159,7 +159,7 @@ def _waits_for_its_end(stop: Stop, now: int) -> bool:
 
 
 def over(stop: Stop) -> int:
-    """When its grace period is over."""
+    """Return when its grace period is over."""
     assert stop.killing is not None
     return stop.killing + stop.grace * SECOND
 
@@ -197,7 +197,7 @@ def _seen_end(stop: Stop, killing: int, at: int) -> "tuple[int, PreStopFinished]
 
 
 def is_hook(command: Sequence[str], seen: Sequence[str]) -> bool:
-    """Whether a process that began in a container, from outside of it, is its hook, by their arguments.
+    """Return whether a process that began in a container, from outside of it, is its hook, by their arguments.
 
     `sh -c SCRIPT` may have become the last command of the script when it is seen: shells do without a process for it.
     """
@@ -208,7 +208,7 @@ def is_hook(command: Sequence[str], seen: Sequence[str]) -> bool:
 
 
 def stop_at(stop: Stop, now: int) -> tuple[int, int] | None:
-    """(when StopContainer was called, its timeout in seconds); None while that is not known, or never was."""
+    """Return (when StopContainer was called, its timeout in seconds); None while that is not known, or never was."""
     if stop.killing is None:
         return None
     at = stop.killing
@@ -227,7 +227,7 @@ def stop_at(stop: Stop, now: int) -> tuple[int, int] | None:
 
 
 def ended_by_grace(stop: Stop, now: int) -> bool:
-    """Whether its exit is that of a SIGKILL at the end of the time that it had."""
+    """Return whether its exit is that of a SIGKILL at the end of the time that it had."""
     if stop.killing is None or stop.exited is None or stop.exit_code != 137 or stop.oom:
         return False
     asked = stop_at(stop, now)
@@ -236,7 +236,7 @@ def ended_by_grace(stop: Stop, now: int) -> bool:
 
 
 def exit_signal(stop: Stop, now: int) -> str | None:
-    """The signal that ended it, by its exit code: runtimes report 128 plus the number.
+    """Return the signal that ended it, by its exit code: runtimes report 128 plus the number.
 
     A process that exits with such a code by itself looks the same. 137 is taken for SIGKILL, and the code of its own
     stop signal for that signal once it was sent.
@@ -249,7 +249,7 @@ def exit_signal(stop: Stop, now: int) -> str | None:
 
 
 def ended(stop: Stop, at: int, facts: dict[str, object]) -> Stop:
-    """With its end, as the facts of ProcessExited tell it."""
+    """Return the stop with its end, as the facts of ProcessExited tell it."""
     code = facts.get("exitCode")
     return replace(stop, exited=at, exit_code=code if isinstance(code, int) else None, oom=bool(facts.get("oomKilled")))
 

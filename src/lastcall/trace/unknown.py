@@ -22,7 +22,7 @@ NODE_ONLY = {
 
 
 def unknown(pod: Object, records: Sequence[Record], *, audited: bool = False) -> Iterator[str]:
-    """For a Pod whose end is over. `audited`: an audit log was read, too."""
+    """Yield what is unknown of a Pod whose end is over. `audited`: an audit log was read, too."""
     there = {record.kind for record in records}
     if any(record.kind == kinds.PROCESS_EXITED and record.evidence == "observed" for record in records):
         there.add(kinds.PROCESSES_LEFT)  # a node's agent was there, and would have reported it

@@ -62,8 +62,10 @@ def advise(run: Disruption) -> list[Advice]:
 
 
 def too_early(run: Disruption) -> Advice | None:
-    """For what was lost before the disruption, since Pods were Ready too early, or since connections have a limit. A
-    probe of the application waits for the port, too."""
+    """Advise on what was lost before the disruption: Pods were Ready too early, or connections have a limit.
+
+    A probe of the application waits for the port, too.
+    """
     account, owner = run.account, run.owner
     if account.not_serving_yet:
         return probe_the_application(account.not_listening_yet + account.not_serving_yet, owner, run.port, run.path)
@@ -80,7 +82,7 @@ def _goodbye(cause: Cause, kind: Kind, count: int) -> Advice:
 
 
 def announce(account: Account, count: int) -> Advice:
-    """What a server has to say before it closes a connection at its limit."""
+    """Advise what a server has to say before it closes a connection at its limit."""
     limit = account.limit
     assert limit is not None
     sentence = fix("connectionLimitCuts", limit.of, value=f"{limit.value:.3g}")

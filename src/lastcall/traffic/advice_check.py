@@ -24,7 +24,7 @@ _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 
 
 def why_not(owner: Mapping[str, Any], patch: Mapping[str, Any]) -> str:
-    """Why this strategic merge patch does not fit the owner (a Deployment …); "" when it does."""
+    """Return why this strategic merge patch does not fit the owner (a Deployment …); "" when it does."""
     resource = resource_for(str(owner.get("apiVersion")), str(owner.get("kind")))
     if resource is None:
         return tell("$kind is not known", kind=owner.get("kind"))

@@ -147,7 +147,7 @@ def shifted(outcome: Outcome, error: float) -> list[Outcome]:
 
 
 def was_answered(loss: Loss) -> bool:
-    """With an error."""
+    """Return True if it was answered with an error."""
     return loss.outcome.lost == "5xx"
 
 
@@ -156,12 +156,12 @@ def reached_no_pod(loss: Loss) -> bool:
 
 
 def was_silent(loss: Loss) -> bool:
-    """Nobody answered its connect: not even with a refusal."""
+    """Return True if nobody answered its connect, not even with a refusal."""
     return "connect timeout" in (loss.outcome.lost, loss.outcome.behind)
 
 
 def timed_out_connecting(loss: Loss) -> bool:
-    """The client itself did: a published port takes every connect."""
+    """Return True if the client itself timed out: a published port takes every connect."""
     return loss.outcome.lost == "connect timeout"
 
 
@@ -170,7 +170,7 @@ def came_on_an_old_connection(loss: Loss) -> bool:
 
 
 def shares_its_connection(loss: Loss) -> bool:
-    """It is of a kind whose connections others were on before."""
+    """Return True if it is of a kind whose connections others were on before."""
     return loss.outcome.kind in REUSED
 
 
@@ -179,12 +179,18 @@ def got_no_byte(loss: Loss) -> bool:
 
 
 def was_reset_unread(loss: Loss) -> bool:
-    """A close with something unread, or of a connection that was never accepted, is a reset; others end with a FIN."""
+    """Return True if it was reset unread.
+
+    A close with something unread, or of a connection that was never accepted, is a reset; others end with a FIN.
+    """
     return loss.seen == "never" and loss.outcome.lost == "reset before bytes"
 
 
 def was_cut_at_a_limit(loss: Loss) -> bool:
-    """The server closes each connection at about the same number of requests, or age, and did so with this one."""
+    """Return True if the server cut it at a limit.
+
+    The server closes each connection at about the same number of requests, or age, and did so with this one.
+    """
     if loss.limit is None or loss.use is None or loss.use.cut is None or loss.outcome.lost not in CUT:
         return False
     return loss.limit.fits(loss.use)
@@ -194,7 +200,7 @@ def was_cut_at_a_limit(loss: Loss) -> bool:
 
 
 def has_no_pod(loss: Loss) -> bool:
-    """It is not known to have led to a Pod."""
+    """Return True if it is not known to have led to a Pod."""
     return loss.life is None
 
 
@@ -203,14 +209,16 @@ def fell_into_an_outage(loss: Loss) -> bool:
 
 
 def was_stopped_by_the_node(loss: Loss) -> bool:
-    """The node ended the container of that outage, for a probe that failed."""
+    """Return True if the node ended the container of that outage, for a probe that failed."""
     outage = loss.life.outage(loss.outcome.sent, loss.outcome.finished) if loss.life is not None else None
     return outage is not None and outage.stop is not None
 
 
 def its_pod_listened(loss: Loss) -> bool:
-    """When it was sent: the kernel of a Pod that listens answers a connect at once, and what comes later is waited for
-    in vain."""
+    """Return True if its Pod listened when it was sent.
+
+    The kernel of a Pod that listens answers a connect at once, and what comes later is waited for in vain.
+    """
     return loss.life is not None and loss.life.listens(loss.outcome.sent)
 
 
@@ -223,7 +231,7 @@ def its_pod_was_published_unready(loss: Loss) -> bool:
 
 
 def its_pod_lived_on(loss: Loss) -> bool:
-    """It is not known to have ended, or its end began after the request was lost."""
+    """Return True if its Pod is not known to have ended, or its end began after the request was lost."""
     life = loss.life
     if life is None or life.exited is None:
         return True
@@ -231,7 +239,7 @@ def its_pod_lived_on(loss: Loss) -> bool:
 
 
 def its_hook_had_closed_its_port(loss: Loss) -> bool:
-    """Before any stop signal; it may live on, and answers nobody new."""
+    """Return True if its hook had closed its port before any stop signal; it may live on, and answers nobody new."""
     return loss.life is not None and is_over(loss.life.quit, loss.outcome.finished + SKEW_SECONDS)
 
 
@@ -269,8 +277,10 @@ def its_connection_was_held_open(loss: Loss) -> bool:
 
 
 def its_pod_served_later(loss: Loss) -> bool:
-    """It was Ready, nothing had ended it, and its first good answer came later: one that never had a good answer is not
-    a slow start."""
+    """Return True if its Pod was Ready, nothing had ended it, and its first good answer came later.
+
+    One that never had a good answer is not a slow start.
+    """
     life = loss.life
     if life is None or life.ready is None or is_over(life.signalled, loss.outcome.finished + SKEW_SECONDS):
         return False
@@ -281,14 +291,19 @@ def its_pod_served_later(loss: Loss) -> bool:
 
 
 def nobody_else_listened(loss: Loss) -> bool:
-    """With no Pod ready the rules go on naming one that ends (topology.go:CategorizeEndpoints), and no lag is to blame
-    for what it refuses. Where another Pod is known: it came too late."""
+    """Return True if another Pod is known, and none listened.
+
+    With no Pod ready the rules go on naming one that ends (topology.go:CategorizeEndpoints), and no lag is to blame for
+    what it refuses. Where another Pod is known: it came too late.
+    """
     return len(loss.lives) > 1 and not any(life.listens(loss.outcome.sent) for life in loss.lives)
 
 
 def somebody_was_named(loss: Loss) -> bool:
-    """A node that names a Pod does not refuse because it has none. Rules of several nodes may differ, and which of them
-    refused is not known."""
+    """Return True if a Pod was named all along: a node that names a Pod does not refuse because it has none.
+
+    Rules of several nodes may differ, and which of them refused is not known.
+    """
     if len({node for life in loss.lives for node in life.nodes}) > 1:
         return False
     return any(life.is_named_all_along(loss.outcome.sent, loss.outcome.finished) for life in loss.lives)

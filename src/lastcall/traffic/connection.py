@@ -40,7 +40,7 @@ class Connection:
     idle_since: float = 0.0
 
     def is_good(self) -> bool:
-        """Whether an idle connection takes a request, by what has arrived of the server until now.
+        """Return whether an idle connection takes a request, by what has arrived of the server until now.
 
         The kernel is asked, too: a loop that was held up may not have read yet that the server closed it.
         """
@@ -49,7 +49,7 @@ class Connection:
         return not self._has_arrived(select.POLLIN | select.POLLRDHUP)
 
     def is_closed(self) -> bool:
-        """Whether the server has closed it, by what the kernel knows."""
+        """Return whether the server has closed it, by what the kernel knows."""
         return self.writer.is_closing() or self._has_arrived(select.POLLRDHUP)
 
     def _has_arrived(self, events: int) -> bool:
@@ -86,7 +86,7 @@ class Dialler:
         self.balanced = False
 
     async def connect(self, target: Address, protocol: str = HTTP1) -> Connection | Failed:
-        """`protocol` is what a TLS handshake asks for (ALPN)."""
+        """Connect to a target; `protocol` is what a TLS handshake asks for (ALPN)."""
         local: Address | None = None
         self._last += 1
         number = self._last
@@ -126,7 +126,7 @@ class Dialler:
         return await asyncio.open_connection(sock=sock, ssl=secured.context(protocol), server_hostname=secured.name)
 
     def served_by(self, connection: Connection) -> str:
-        """The address of the endpoint that it leads to; "" when nobody knows."""
+        """Return the address of the endpoint that it leads to; "" when nobody knows."""
         if not connection.served_by:
             local = connection.writer.get_extra_info("sockname")
             connection.served_by = self._endpoint(local, connection.target)

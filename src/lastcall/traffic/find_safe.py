@@ -66,7 +66,7 @@ def _stops_accepting(life: PodLife, term: Moment, exited: Moment) -> Moment:
 
 
 def deaf_seconds(end: MeasuredEnd, lag: float, sleep: float | None = None) -> float:
-    """How long a Pod that listens no more is still sent new connections; 0 or less: never.
+    """Return how long a Pod that listens no more is still sent new connections; 0 or less: never.
 
     `lag` are the delays asked for, all hops together; `sleep` a preStop sleep in the place of the hook there was.
     """

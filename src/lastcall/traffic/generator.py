@@ -63,7 +63,7 @@ class Generator:
 
     @property
     def begun(self) -> int:
-        """How many requests were begun: their ids are 1 to this, and each has one outcome in the end."""
+        """Return how many requests were begun: their ids are 1 to this, and each has one outcome in the end."""
         return self._last_id
 
     def stop(self) -> None:
@@ -71,7 +71,7 @@ class Generator:
         self._stopped.set()
 
     def targets(self, addresses: Sequence[Address]) -> None:
-        """From now on be a load balancer: send to these in turn. Kept connections to others take no more requests."""
+        """Be a load balancer from now on: send to these in turn. Kept connections to others take no more requests."""
         self._targets = addresses
         self._dialler.balanced = True
         for connection in [each for each in self._idle if each.target not in addresses]:

@@ -30,7 +30,7 @@ class WaitingHook:
 
 
 def own_sleep(container: dict[str, Any]) -> int | None:
-    """How long the container's hook sleeps, in seconds; 0 without a hook, None for one that does something else."""
+    """Return how long the container's hook sleeps, in seconds; 0 without a hook, None for any other hook."""
     hook = _hook(container)
     if not hook:
         return 0
@@ -45,8 +45,10 @@ def own_sleep(container: dict[str, Any]) -> int | None:
 
 
 def waiting_hook(container: dict[str, Any], seconds: int, *, sleep_hooks: bool = True) -> WaitingHook:
-    """The container's hook, waiting so long before anything else; 0: it does not wait. Without `sleep_hooks`, in
-    Kubernetes before 1.30, the image's `sleep` does it."""
+    """Return the container's hook, waiting so long before anything else; 0: it does not wait.
+
+    Without `sleep_hooks`, in Kubernetes before 1.30, the image's `sleep` does it.
+    """
     if own_sleep(container) is not None:
         if not seconds:
             return WaitingHook("no preStop hook", None)
@@ -77,7 +79,7 @@ def _instead(container: dict[str, Any], handler: dict[str, Any]) -> dict[str, An
 
 
 def keeps_hook(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Whether a container's preStop hook still does what it did, or waits at least as long."""
+    """Return whether a container's preStop hook still does what it did, or waits at least as long."""
     slept, sleeps = own_sleep(before), own_sleep(after)
     if slept is not None:
         return sleeps is None or sleeps >= slept

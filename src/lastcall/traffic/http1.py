@@ -49,7 +49,7 @@ async def exchange(
     close: bool,
     clock: Clock,
 ) -> Exchange:
-    """GET `path`. Never raises for what the network or the server does; cancelling is the caller's timeout."""
+    """Send GET `path`. Never raises for what the network or the server does; cancelling is the caller's timeout."""
     connection = h11.Connection(h11.CLIENT)
     headers = [("Host", host), ("User-Agent", "lastcall"), ("X-Request-ID", request_id)]
     if close:

@@ -79,7 +79,7 @@ class Http2Connection:
 
     @property
     def takes_requests(self) -> bool:
-        """False after GOAWAY, and if it is full or over."""
+        """Return False after GOAWAY, and if it is full or over."""
         if self._over or self._last_stream is not None or self._writer.is_closing():
             return False
         return len(self._streams) < self._h2.remote_settings.max_concurrent_streams
@@ -90,7 +90,7 @@ class Http2Connection:
         self._close_when_idle()
 
     async def request(self, path: str, request_id: str) -> Answer | NotBegun:
-        """GET `path`. Cancelling resets the stream. Never raises for what the server does."""
+        """Send GET `path`. Cancelling resets the stream. Never raises for what the server does."""
         if self._over:  # it ended before this request: without HTTP/2, another connection would end so, too
             return Answer(lost=self._how) if self._how == "not HTTP/2" else NotBegun()
         try:

@@ -45,9 +45,10 @@ class Http2Pool:
         self._channels: dict[int, _Channel] = {}
 
     async def request(self, path: str, request_id: str, seconds: float) -> tuple[Where, float, Answer]:
-        """Where it was sent, the age of that connection then (seconds), and what became of it within `seconds`.
+        """Send a request. Return where it was sent, the age of that connection then (seconds), and the answer.
 
-        What the server had not begun is sent once more, on another connection.
+        The answer is what became of it within `seconds`. What the server had not begun is sent once more, on another
+        connection.
         """
         retried = False
         while True:
@@ -68,7 +69,7 @@ class Http2Pool:
             retried = True
 
     def keep_to(self, targets: Sequence[Address]) -> None:
-        """Connections to other targets take no more requests."""
+        """Close connections to other targets to new requests."""
         for channel in list(self._channels.values()):
             if channel.connection.target not in targets:
                 channel.http2.close()

@@ -228,7 +228,7 @@ def seconds(record: Record) -> float:
 
 
 def by_address(lives: Sequence[PodLife]) -> dict[str, list[PodLife]]:
-    """Address → the Pods that had it, one after the other."""
+    """Map each address to the Pods that had it, one after the other."""
     found: dict[str, list[PodLife]] = {}
     for life in lives:
         found.setdefault(life.ip, []).append(life)
@@ -236,7 +236,7 @@ def by_address(lives: Sequence[PodLife]) -> dict[str, list[PodLife]]:
 
 
 def led_to(outcome: Outcome, addresses: Mapping[str, Sequence[PodLife]]) -> PodLife | None:
-    """The Pod that had the address that it led to: the last one that was there by then."""
+    """Return the Pod that had the address that it led to: the last one that was there by then."""
     those = addresses.get(outcome.served_by, ()) if outcome.served_by else ()
     there = [life for life in those if not life.records or seconds(life.records[0]) <= outcome.sent]
     return there[-1] if there else (those[0] if those else None)

@@ -152,5 +152,5 @@ _VALUES = attrgetter(*(each.name for each in fields(Outcome)))
 
 
 def never_connected(outcome: Outcome) -> bool:
-    """To no Pod, that is: a published port takes every connection."""
+    """Return True if it connected to no Pod: a published port takes every connection."""
     return outcome.lost in NEVER_CONNECTED or outcome.behind in NEVER_CONNECTED

@@ -25,7 +25,7 @@ class SourcePorts:
         self._next = 0
 
     def take(self, at: float) -> Iterator[int]:
-        """Ports to try at a moment, in seconds of the machine's monotonic clock."""
+        """Yield ports to try at a moment, in seconds of the machine's monotonic clock."""
         slot = int(at * self._count / REMEMBERED_SECONDS)
         self._next = max(self._next, slot)
         for _ in range(TRIES):
@@ -33,7 +33,7 @@ class SourcePorts:
             yield self._low + number % self._count
 
     def bind(self, sock: socket.socket, at: float) -> None:
-        """Where every port that was tried is taken, the kernel chooses one."""
+        """Bind to one of the ports. Where every port that was tried is taken, the kernel chooses one."""
         for port in self.take(at):
             try:
                 sock.bind(("", port))
@@ -45,7 +45,7 @@ class SourcePorts:
 
 
 def source_ports() -> SourcePorts:
-    """Those that this machine gives to clients."""
+    """Return the ports that this machine gives to clients."""
     try:
         low, high = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
     except (OSError, ValueError):

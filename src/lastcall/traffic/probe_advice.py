@@ -9,8 +9,10 @@ from lastcall.traffic.proposal import Advice, container_behind, in_template, num
 
 
 def probe_the_port(count: int, owner: dict[str, Any], port: int | str) -> Advice:
-    """A probe of the port that requests go to. One that is there keeps all else that it says; its handler is never
-    joined by a second one."""
+    """Advise a probe of the port that requests go to.
+
+    One that is there keeps all else that it says; its handler is never joined by a second one.
+    """
     container = container_behind(owner["spec"]["template"]["spec"], port)
     name, probe = container["name"], container.get("readinessProbe")
     if not probe:
@@ -36,8 +38,10 @@ def probe_the_port(count: int, owner: dict[str, Any], port: int | str) -> Advice
 
 
 def probe_the_application(count: int, owner: dict[str, Any], port: int | str, path: str) -> Advice:
-    """A probe that asks for what requests ask for: that was answered with errors until the application served. One
-    that asks the application already, or a program, is the user's to correct."""
+    """Advise a probe that asks for what requests ask for: that was answered with errors until the application served.
+
+    One that asks the application already, or a program, is the user's to correct.
+    """
     container = container_behind(owner["spec"]["template"]["spec"], port)
     name, probe = container["name"], container.get("readinessProbe") or {}
     handler = next((each for each in ("httpGet", "tcpSocket", "exec", "grpc") if each in probe), "")

@@ -77,7 +77,7 @@ def main(sock: socket.socket, runs: Callable[[asyncio.AbstractEventLoop], None])
 
 
 def main_on_host(fd: int) -> None:
-    """A process of its own on the host: `fd` is its end of the socket pair."""
+    """Run as a process of its own on the host: `fd` is its end of the socket pair."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is for front, whose end is this one's
     uvloop.run(_serve(socket.socket(fileno=fd)))
 

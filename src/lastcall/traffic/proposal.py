@@ -52,13 +52,13 @@ def grace_of(owner: dict[str, Any]) -> int:
 
 
 def declared_serving(pod_spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """The containers that say which ports they listen on; the first one where none does."""
+    """Return the containers that say which ports they listen on; the first one where none does."""
     containers: list[dict[str, Any]] = pod_spec["containers"]
     return [each for each in containers if each.get("ports")] or containers[:1]
 
 
 def container_behind(pod_spec: dict[str, Any], port: int | str) -> dict[str, Any]:
-    """The container that says it listens on the port; else the first one that serves."""
+    """Return the container that says it listens on the port; else the first one that serves."""
     serving = declared_serving(pod_spec)
     named = [
         each for each in serving for own in each.get("ports") or () if port in (own["containerPort"], own.get("name"))

@@ -31,7 +31,7 @@ def _context(ca_pem: str, protocol: str) -> ssl.SSLContext:
 
 
 def lost_in_handshake(error: OSError) -> Lost:
-    """What a failed handshake is to its request. A FIN within it reaches us as a reset without a number. Pure."""
+    """Return what a failed handshake is to its request. A FIN within it reaches us as a reset without number. Pure."""
     if isinstance(error, ssl.SSLEOFError):
         return "closed before bytes"
     if isinstance(error, ssl.SSLError):

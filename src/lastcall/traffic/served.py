@@ -49,7 +49,7 @@ class ServedGenerator:
     _tasks: Tasks = field(init=False)
 
     async def hold(self, host: str, port: int, *, listening: Callable[[int], None] = lambda port: None) -> None:
-        """`listening` gets the port, also where 0 asked for any."""
+        """Serve until cancelled. `listening` gets the port, also where 0 asked for any."""
         async with Tasks() as tasks:
             self._tasks = tasks
             server = await asyncio.start_server(self._answer, host, port, limit=_LARGEST_HEAD)
@@ -121,7 +121,7 @@ class ServedGenerator:
 
 
 def main() -> None:
-    """Until SIGTERM."""
+    """Serve until SIGTERM."""
     # late: no test of this module needs it
     import uvloop
 

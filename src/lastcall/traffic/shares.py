@@ -52,7 +52,7 @@ class NeverAnswered:
 def never_answered(
     outcomes: Sequence[Outcome], control: Sequence[Outcome], lost: Sequence[LostRequest]
 ) -> tuple[NeverAnswered, ...]:
-    """Those for which no Pod's end is the reason: some were lost before any, or without one."""
+    """Return the kinds never answered without a Pod's end as the reason: some were lost before any, or without one."""
     answered = {each.kind for each in outcomes if not each.lost}
     for_another_reason = {each.kind for each in control}
     for_another_reason |= {each.outcome.kind for each in lost if each.cause in ("unexplained", "server error")}
@@ -87,7 +87,7 @@ def longest_answers(outcomes: Iterable[Outcome]) -> dict[Kind, float]:
 def balance_after(
     counted: Sequence[Outcome], lives: Sequence[PodLife], addresses: Mapping[str, Sequence[PodLife]]
 ) -> tuple[Balance, ...]:
-    """Of what was sent when the last Pod had come or gone."""
+    """Return the balance of what was sent when the last Pod had come or gone."""
     moments = [(life.ready, life.routed, life.unrouted, life.exited) for life in lives]
     settled = max((each.latest for changes in moments for each in changes if each is not None), default=0.0)
     later = [each for each in counted if each.sent > settled]
@@ -100,7 +100,7 @@ def balance(
     addresses: Mapping[str, Sequence[PodLife]],
     at: float,
 ) -> tuple[Balance, ...]:
-    """Over the Pods that were named `at` a moment."""
+    """Return the balance over the Pods that were named `at` a moment."""
     named = [life.name for life in lives if life.is_named(at) and life.name]
     requests: dict[Kind, dict[str, int]] = {}
     connections: dict[Kind, set[int]] = {}

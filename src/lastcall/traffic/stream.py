@@ -25,9 +25,10 @@ async def follow(
     timeout: float,
     clock: Clock,
 ) -> Answer:
-    """GET `path`, for at most `seconds` from the head of the answer on. Never raises for what the server does.
+    """Send GET `path`, and follow the answer for at most `seconds` from its head on.
 
-    `moved` says that the server ended it before the client had enough, and how; by what right is for others to say.
+    Never raises for what the server does. `moved` says that the server ended it before the client had enough, and how;
+    by what right is for others to say.
     """
     connection = h11.Connection(h11.CLIENT)
     headers = [("Host", host), ("User-Agent", "lastcall"), ("X-Request-ID", request_id)]

@@ -102,7 +102,7 @@ def _may_name(pod: PodLife, since: float, until: float, traced: Traced) -> bool:
 
 
 def explained(lost: LostRequest, traced: Traced) -> LostRequest:
-    """One lost request, with its cause, or with `not_known`."""
+    """Return one lost request with its cause, or with `not_known`."""
     outcome = lost.outcome
     those = traced.printed_by(outcome.id)
     pod = those[0] if len(those) == 1 else None

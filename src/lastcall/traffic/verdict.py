@@ -132,7 +132,7 @@ def with_advice(sentence: str, advice: str) -> str:
 
 
 def checked(advice: Advice, owner: dict[str, Any]) -> Advice:
-    """The advice, without its patch where that does not hold for the owner."""
+    """Return the advice, without its patch where that does not hold for the owner."""
     return refused(advice, why_not(owner, advice.patch)) if advice.patch else advice
 
 

@@ -42,8 +42,11 @@ async def hold(
     clock: Clock,
     late: Callable[[], float] = lambda: 0.0,
 ) -> Answer:
-    """A message at once and one `every` so many seconds; after `seconds` the client closes it. Never raises for what
-    the server does. `late` is how late, in seconds, this client may have read what has come just now."""
+    """Hold a WebSocket: send a message at once and one `every` so many seconds, close it after `seconds`.
+
+    Never raises for what the server does. `late` is how late, in seconds, this client may have read what has come just
+    now.
+    """
     at = asyncio.get_running_loop().time
     held = _Socket(request_id, seconds, every, timeout, at(), late)
     try:

@@ -16,13 +16,16 @@ LOG_SECONDS = 10.0
 
 
 async def delete(client: PageClient, pod: AnyObject, grace: int | None) -> None:
-    """As `kubectl delete pod`; grace 0 is `--force --grace-period=0`. Only this very Pod. Raises StatusError."""
+    """Delete a Pod as `kubectl delete pod`; grace 0 is `--force --grace-period=0`.
+
+    Only this very Pod. Raises StatusError.
+    """
     where = (name_of(pod), namespace_of(pod))
     await client.delete(PODS, *where, grace_period_seconds=grace, uid=uid_of(pod))
 
 
 async def evict(client: PageClient, pod: AnyObject, grace: int | None) -> None:
-    """As `kubectl drain` does it: a PodDisruptionBudget may refuse. Raises StatusError."""
+    """Evict a Pod as `kubectl drain` does it: a PodDisruptionBudget may refuse. Raises StatusError."""
     name, namespace = name_of(pod), namespace_of(pod)
     options: dict[str, Any] = {"preconditions": {"uid": uid_of(pod)}}
     if grace is not None:
@@ -31,7 +34,7 @@ async def evict(client: PageClient, pod: AnyObject, grace: int | None) -> None:
 
 
 async def events(client: PageClient, pod: AnyObject) -> list[dict[str, Any]]:
-    """The Pod's Events, the latest last, without control characters. Raises StatusError."""
+    """Return the Pod's Events, the latest last, without control characters. Raises StatusError."""
     selector = f"involvedObject.uid={uid_of(pod)}"
     found = await client.list(EVENTS, namespace_of(pod), field_selector=selector)
     rows = [
@@ -49,7 +52,7 @@ async def events(client: PageClient, pod: AnyObject) -> list[dict[str, Any]]:
 
 
 async def logs(client: PageClient, pod: AnyObject, container: str, previous: bool) -> str:
-    """The last lines, without control characters. Raises StatusError, ConnectionLost, TimeoutError."""
+    """Return the last lines, without control characters. Raises StatusError, ConnectionLost, TimeoutError."""
     path = PODS.path(quote(namespace_of(pod), safe=""), quote(name_of(pod), safe=""), "log")
     query = [("tailLines", str(LOG_LINES)), ("limitBytes", str(LOG_BYTES))]
     query += [("container", container)] if container else []
@@ -64,7 +67,7 @@ def lines(text: str) -> str:
 
 
 def plain(pod: AnyObject) -> dict[str, Any]:
-    """The object without managedFields, as kubectl shows it."""
+    """Return the object without managedFields, as kubectl shows it."""
     copy: dict[str, Any] = orjson.loads(orjson.dumps(pod))
     copy.get("metadata", {}).pop("managedFields", None)
     return {"apiVersion": "v1", "kind": "Pod", **copy}

@@ -35,7 +35,7 @@ class Board:
     _cleared: int = 0
 
     def put(self, key: str, value: Value) -> None:
-        """What is there now; the same again is not a change."""
+        """Put what is there now; the same again is not a change."""
         before = self._there.get(key)
         if before is not None and before[1] == value:
             return
@@ -46,7 +46,7 @@ class Board:
         self.on_change()
 
     def take(self, key: str) -> None:
-        """It has gone."""
+        """Take away what has gone."""
         if self._there.pop(key, None) is None:
             return
         self.version += 1
@@ -60,7 +60,7 @@ class Board:
         return found[1] if found else None
 
     def clear(self) -> None:
-        """Another cluster: everybody starts anew."""
+        """Remove everything, for another cluster: everybody starts anew."""
         self._there.clear()
         self._gone.clear()
         self.version += 1
@@ -68,11 +68,11 @@ class Board:
         self.on_change()
 
     def everything(self) -> Changes:
-        """The present state."""
+        """Return the present state."""
         return {key: value for key, (_, value) in self._there.items()}
 
     def after(self, version: int) -> Changes | None:
-        """What changed after `version`; None for a version from which that is not known any more."""
+        """Return what changed after `version`; None for a version from which that is not known any more."""
         if version < self._complete_since or version > self.version:
             return None
         found: Changes = {}
@@ -97,6 +97,6 @@ class Board:
         return f"{self.epoch}.{self.version}"
 
     def version_of(self, event_id: str) -> int:
-        """-1 for what is not an id of this board."""
+        """Return the version in an event's id, -1 for what is not an id of this board."""
         epoch, _, number = event_id.partition(".")
         return int(number) if epoch == self.epoch and number.isascii() and number.isdigit() else -1

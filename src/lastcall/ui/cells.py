@@ -25,7 +25,7 @@ _SAY_THE_PHASE = ("Pending", "Running", "Succeeded", "Completed", "Failed", "Unk
 
 
 def stage_of(record: Record) -> str:
-    """How far the end of its Pod is once the record is written; "" where it says nothing about that."""
+    """Return how far the end of its Pod is once the record is written; "" where it says nothing about that."""
     if record.kind == kinds.SIGNAL_SENT:
         name = signal_name(record.facts_as(kinds.SIGNAL_SENT).get("signal"))
         return "kill" if name == SIGKILL else "term"
@@ -33,8 +33,11 @@ def stage_of(record: Record) -> str:
 
 
 def pod_cell(pod: AnyObject, stage: str = "") -> Value:
-    """`ready`, `restarts` and `reason` are what `kubectl get` shows, `reason` only where it says more than the phase.
-    `deletion`: when the grace period is over (RFC 3339), and its length in seconds."""
+    """Return what a list shows of a Pod.
+
+    `ready`, `restarts` and `reason` are what `kubectl get` shows, `reason` only where it says more than the phase.
+    `deletion`: when the grace period is over (RFC 3339), and its length in seconds.
+    """
     meta, status = pod.get("metadata") or {}, pod.get("status") or {}
     reason, ready, containers, restarts = pod_summary(dict(pod))
     cell: dict[str, Any] = {
@@ -60,7 +63,7 @@ def pod_cell(pod: AnyObject, stage: str = "") -> Value:
 
 
 def node_cell(node: AnyObject) -> Value:
-    """Without addresses and capacities."""
+    """Return what a list shows of a node, without addresses and capacities."""
     status, spec = node.get("status") or {}, node.get("spec") or {}
     return {
         "name": name_of(node),
@@ -72,8 +75,11 @@ def node_cell(node: AnyObject) -> Value:
 
 
 def workload_cell(kind: str, workload: AnyObject) -> Value:
-    """`wanted` is None for a kind that does not say how many Pods it wants, and a Job that does not say how many are to
-    succeed. `ready` are, of a Job, those that have succeeded, and of a CronJob its Jobs under way."""
+    """Return what a list shows of a workload.
+
+    `wanted` is None for a kind that does not say how many Pods it wants, and a Job that does not say how many are to
+    succeed. `ready` are, of a Job, those that have succeeded, and of a CronJob its Jobs under way.
+    """
     spec, status = workload.get("spec") or {}, workload.get("status") or {}
     if kind == "Job":
         more: dict[str, Any] = {"state": job_status(dict(workload))}
@@ -95,7 +101,7 @@ def _workload(
 
 
 def condition(status: AnyObject, kind: str) -> bool:
-    """Whether the condition is True."""
+    """Return whether the condition is True."""
     return any(each.get("type") == kind and each.get("status") == "True" for each in status.get("conditions") or ())
 
 

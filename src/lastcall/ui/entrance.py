@@ -75,7 +75,7 @@ class Entrance:
 
     @property
     def cookie_name(self) -> str:
-        """With the port: browsers do not tell apart the cookies of two ports."""
+        """Return the cookie's name, with the port: browsers do not tell apart the cookies of two ports."""
         return f"lastcall-{self.port}"
 
     @property
@@ -84,7 +84,7 @@ class Entrance:
 
     @property
     def link(self) -> str:
-        """What a browser is opened with."""
+        """Return the link with which a browser is opened."""
         return f"{self.origin}/#token={self.token}{self.view}"
 
     def spend(self, token: str) -> bool:
@@ -97,7 +97,7 @@ class Entrance:
         return in_time
 
     def refusal(self, asked: Asked) -> str:
-        """Why the request is not meant for this server, or not made by its page; "" for one that is."""
+        """Return why the request is not meant for this server, or not made by its page; "" for one that is."""
         if asked.host != f"127.0.0.1:{self.port}":
             return f"this server is 127.0.0.1:{self.port}, and nothing else"
         if asked.origin not in ("", self.origin):
@@ -107,5 +107,5 @@ class Entrance:
         return ""
 
     def knows(self, asked: Asked) -> bool:
-        """Whether the browser has been let in, and no other page makes the request."""
+        """Return whether the browser has been let in, and no other page makes the request."""
         return asked.site in _OWN_SITES and hmac.compare_digest(asked.cookie.encode(), self.session.encode())

@@ -37,7 +37,7 @@ class Next:
 
 
 def what_if_deleted(pod: AnyObject, grace: int | None = None) -> list[Next]:
-    """Were it deleted now, with `grace` seconds or its own. Times count from the DELETE."""
+    """Predict what would come if it were deleted now, with `grace` seconds or its own. Times count from the DELETE."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     given = spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE) if grace is None else grace
     asked = DEFAULT_GRACE if given is None else int(given)
@@ -55,7 +55,7 @@ def what_if_deleted(pod: AnyObject, grace: int | None = None) -> list[Next]:
 
 
 def what_comes_next(ending: Ending, pod: AnyObject | None, now: float) -> list[Next]:
-    """Of a Pod whose end has begun, `now` seconds after its zero. Nothing for one that lives, or is gone."""
+    """Predict the rest of a Pod's end, `now` seconds after its zero. Nothing for one that lives, or is gone."""
     if not ending.zero_kind or ending.gone is not None:
         return []
     grace = ending.budget.grace if ending.budget else ending.grace_seconds

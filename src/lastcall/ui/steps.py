@@ -57,7 +57,7 @@ def _rule_of_a_shim(record: Record) -> str:
 
 
 def seconds_of(seconds: float) -> float:
-    """Round all alike: the page shows what is not after the moment it shows, and the last step is at the very end."""
+    """Round all alike: the page hides what is after the moment it shows, and the last step is at the very end."""
     return round(seconds, 5)
 
 

@@ -36,7 +36,10 @@ LIVE = Extent()
 def story(
     ending: Ending, pod: AnyObject | None, now_ns: int, kubernetes_version: str, extent: Extent = LIVE
 ) -> dict[str, Any]:
-    """The document of one Pod. `now_ns` is the monotonic clock of the records; seconds count from the story's zero."""
+    """Return the document of one Pod.
+
+    `now_ns` is the monotonic clock of the records; seconds count from the story's zero.
+    """
     picture = decide_picture(ending, most=extent.marks)
     now = (now_ns - ending.zero_ns) / 1e9 if ending.zero_ns else 0.0
     numbers = {mark.entry.record.id: mark.number for mark in picture.marks}
@@ -93,7 +96,7 @@ def _wall_ns(ending: Ending) -> int:
 
 
 def plan(steps: Sequence[Next]) -> list[dict[str, Any]]:
-    """For the page."""
+    """Convert the steps for the page."""
     return [asdict(each) for each in steps]
 
 
@@ -133,7 +136,7 @@ def _apart(lines: Sequence[float]) -> list[float]:
 
 
 def end_row(ending: Ending) -> dict[str, Any]:
-    """A line of the history of ends."""
+    """Return a line of the history of ends."""
     return {
         "uid": ending.pod.uid,
         "namespace": ending.pod.namespace,
@@ -154,5 +157,5 @@ ENDS = (kinds.OBJECT_REMOVED, kinds.POD_GONE_SEEN, kinds.WORKER_FINISHED)
 
 
 def is_an_end(record: Record) -> bool:
-    """Whether the story of its Pod may be whole with it."""
+    """Return whether the story of its Pod may be whole with it."""
     return bool(record.pod_uid) and record.kind in ENDS

@@ -18,7 +18,7 @@ MOST_MESSAGE = 1 << 16
 async def hold(
     page: web.WebSocketResponse, client: PageClient, pod: AnyObject, container: str, words: Sequence[str]
 ) -> None:
-    """Until one of both ends. Raises StatusError, ConnectionLost when exec is refused."""
+    """Hold a terminal until one of both ends. Raises StatusError, ConnectionLost when exec is refused."""
     query = [("command", word) for word in words]
     query += [("container", container)] if container else []
     query += [("stdin", "true"), ("stdout", "true"), ("stderr", "true"), ("tty", "false")]

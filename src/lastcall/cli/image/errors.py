@@ -29,7 +29,7 @@ def report_errors(reference: Reference | None = None) -> Iterator[None]:
 
 
 def way_out(reference: Reference, text: str, status: int) -> str:
-    """What may help, "" when nothing is known."""
+    """Return what may help, "" when nothing is known."""
     registry = "" if reference.domain == "docker.io" else f" {reference.domain}"
     if status in (401, 403):
         return f"fix: check the name; `docker login{registry}` saves credentials for private images"

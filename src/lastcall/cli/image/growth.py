@@ -9,7 +9,7 @@ from lastcall.endings.render import redraw, redrawn_stderr
 
 @contextmanager
 def growth(what: str) -> Iterator[Callable[[int], None]]:
-    """On a terminal a line that says how much there is; nothing elsewhere."""
+    """Yield a function that shows on a terminal how much there is; elsewhere it shows nothing."""
     stream = redrawn_stderr()
     if stream is None:
         yield lambda size: None

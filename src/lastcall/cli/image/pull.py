@@ -89,7 +89,7 @@ async def _pull(reference: Reference, platform: Platform | None, console: "Conso
 
 
 def wanted_platform(text: str) -> Platform | None:
-    """None for "". Raises BadInput."""
+    """Parse a platform, None for "". Raises BadInput."""
     try:
         return parse_platform(text) if text else None
     except PlatformError as error:

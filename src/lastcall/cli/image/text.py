@@ -8,7 +8,7 @@ _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def size_text(size: int) -> str:
-    """`12 B`, `1.5 MiB`."""
+    """Format a size: `12 B`, `1.5 MiB`."""
     value = float(size)
     for unit in ("B", "KiB", "MiB"):
         if value < 1024:
@@ -18,7 +18,7 @@ def size_text(size: int) -> str:
 
 
 def age_seconds(text: str) -> int:
-    """Seconds of `12h`, `30d`, `4w`. Raises ValueError for anything else."""
+    """Return the seconds of `12h`, `30d`, `4w`. Raises ValueError for anything else."""
     match = re.fullmatch(r"(\d{1,6})([hdw])", text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a number of hours, days or weeks; write 12h, 30d or 4w")

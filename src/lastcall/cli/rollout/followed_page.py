@@ -34,7 +34,7 @@ class FollowedFeed:
         place.following.on_ending = self._ended
 
     def state(self) -> dict[str, Any]:
-        """The Pods' lives, and what is known about their ends, for `Rollout.state`."""
+        """Return the Pods' lives, and what is known about their ends, for `Rollout.state`."""
         now = monotonic(self._session.clock)
         if now - self._looked >= LOOK_SECONDS:
             self._looked = now

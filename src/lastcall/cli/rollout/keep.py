@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def has_failed(result: "Result") -> bool:
-    """Whether its cluster is worth to be looked at."""
+    """Return whether its cluster is worth a look."""
     return result.judgement.verdict != "nothing lost" or result.crashed
 
 

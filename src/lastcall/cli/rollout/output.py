@@ -24,7 +24,7 @@ def summarize(options: RolloutOptions, results: "Sequence[Result]", error: str) 
 
 
 def write(options: RolloutOptions, results: "Sequence[Result]", failure: Exception | None = None) -> None:
-    """The document, where one was asked for: into the file, or to stdout. Raises WorldError."""
+    """Write the document, where one was asked for: into the file, or to stdout. Raises WorldError."""
     file = options.output_file
     if file is None and options.output == "text":
         return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def experiment(
     manifests: Sequence[Manifest], options: RolloutOptions, *, page: "RolloutPage | None" = None
 ) -> "Result":
-    """Raises UserError, WorldError, Interrupted."""
+    """Run the experiment on a cluster of lastcall. Raises UserError, WorldError, Interrupted."""
     # late: 104 ms of `rollout --help`
     from lastcall.experiment.reasons import ends_of_all, group_alike
     from lastcall.experiment.rollout import EmbeddedWorkspace, RolloutSession, find_target, stories

@@ -67,7 +67,7 @@ class RolloutPage:
     # -- an experiment begins -----------------------------------------------------------------------------------------
 
     def start(self, place: EmbeddedWorkspace, session: RolloutSession) -> None:
-        """One on a cluster of lastcall."""
+        """Start the page of an experiment on a cluster of lastcall."""
         cluster = place.cluster
         assert isinstance(cluster, Running)  # virtual time has no page
         link, options = self._linked(session.say), session.options
@@ -86,8 +86,11 @@ class RolloutPage:
         say: Callable[[str], None],
         stack: ExitStack,
     ) -> None:
-        """One on the cluster that `asked` names. The page is there when it is allowed; `stack` ends with it. `say` is
-        for the terminal alone: links are said by it."""
+        """Start the page of an experiment on the cluster that `asked` names.
+
+        The page is there when it is allowed; `stack` ends with it. `say` is for the terminal alone: links are said by
+        it.
+        """
 
         async def begin() -> None:
             cluster = place.cluster
@@ -141,7 +144,7 @@ class RolloutPage:
         stack.enter_context(self.link.turning())
 
     def said_by(self, say: Callable[[str], None]) -> Callable[[str], None]:
-        """How far the experiment is, for the page, too."""
+        """Return a `say` that tells the page, too, how far the experiment is."""
 
         def both(text: str) -> None:
             self._state["phase"] = text
@@ -150,7 +153,7 @@ class RolloutPage:
         return both
 
     def wait_for_terminal(self, context: str) -> None:
-        """Before the user is asked there: the loop does not run meanwhile."""
+        """Show on the page that the terminal waits for the user. The loop does not run meanwhile."""
         if self.link is not None:
             self._state["phase"] = tell(
                 "type the name of the context ($context) in the terminal to go on", context=context
@@ -177,7 +180,7 @@ class RolloutPage:
     # -- what it found ------------------------------------------------------------------------------------------------
 
     def found(self, result: Result) -> None:
-        """Its requests are over; its cluster may stay for a while."""
+        """Show the verdict: its requests are over, its cluster may stay for a while."""
         judgement, workload = result.judgement, self._workload
         self._state |= {"over": True, "phase": ""}
         self._state |= {"verdict": judgement.verdict, "sentence": judgement.sentence, "patch": judgement.patch}
@@ -196,7 +199,7 @@ class RolloutPage:
         self._tell()
 
     def over(self, error: str = "") -> None:
-        """It has ended, and with it a cluster that was its own. `error` is why it found nothing."""
+        """Show that it has ended, and with it a cluster that was its own. `error` is why it found nothing."""
         link = self.link
         if link is None:
             return
@@ -210,11 +213,11 @@ class RolloutPage:
         link.turn()
 
     def advised(self, more: int) -> None:
-        """`more` experiments come, with the advice applied."""
+        """Note that `more` experiments come, with the advice applied."""
         self.of, self._why = self.of + more, "advice"
 
     def searched(self, found: Found, *, done: bool = False) -> None:
-        """What `--find-safe` has found so far."""
+        """Show what `--find-safe` has found so far."""
         self._search = {**find_safe_report.as_json(found), "done": done}
         self._state["search"] = self._search
         self._tell()

@@ -9,7 +9,7 @@ from lastcall.world.durations import parse_seconds
 
 
 def parsed_max_lost(context: click.Context, parameter: click.Parameter, value: str | None) -> MaxLost | None:
-    """`3`, or a share as `0.1%`."""
+    """Parse `3`, or a share as `0.1%`."""
     if value is None:
         return None
     number = value.removesuffix("%")
@@ -23,7 +23,7 @@ def parsed_max_lost(context: click.Context, parameter: click.Parameter, value: s
 
 
 def parsed_max_p99(context: click.Context, parameter: click.Parameter, value: str | None) -> dict[str, float]:
-    """`200ms` for all kinds, or `fresh=200ms,slow=3s`."""
+    """Parse `200ms` for all kinds, or `fresh=200ms,slow=3s`."""
     found: dict[str, float] = {}
     for part in (value or "").split(",") if value else ():
         name, equals, time = part.partition("=")
@@ -38,7 +38,7 @@ def parsed_max_p99(context: click.Context, parameter: click.Parameter, value: st
 
 
 def parsed_seconds(context: click.Context, parameter: click.Parameter, value: str) -> float:
-    """`1s`, `250ms`, `1.5`."""
+    """Parse `1s`, `250ms`, `1.5`."""
     try:
         return parse_seconds(value)
     except ValueError as error:

@@ -33,8 +33,10 @@ def run_on_existing(
     entrance: tuple[str, Path | None, str],
     options: RunOptions,
 ) -> int:
-    """The exit status of a run on the cluster of `asked.context`. `entrance` is where requests enter: an URL, its CA,
-    and the image of the Pod that sends them. Raises LastcallError."""
+    """Run on the cluster of `asked.context`. Return the exit status.
+
+    `entrance` is where requests enter: a URL, its CA, and the image of the Pod that sends them. Raises LastcallError.
+    """
     check_yes(asked.context, yes)
     chosen = choose(replace(asked, namespace=sources.namespace if is_set("namespace") else ""))
     check_namespace(chosen.namespace)

@@ -23,7 +23,7 @@ Check = Callable[["Sequence[Manifest]"], None]
 
 
 def started_cluster(options: "RunOptions") -> "Cluster":
-    """The real one. Raises ClusterStartError and UserError."""
+    """Start the real cluster. Raises ClusterStartError and UserError."""
     wanted = options.cluster
     if options.requests is not None and options.requests.source != "published":
         # late: only with --load
@@ -39,7 +39,7 @@ def run_manifests(
     start_cluster: StartCluster = started_cluster,
     check: Check = lambda manifests: None,
 ) -> int:
-    """The whole run, from process tree to story; the exit status. Raises LastcallError."""
+    """Do the whole run, from process tree to story. Return the exit status. Raises LastcallError."""
     if options.requests is not None:
         # late: only with --load
         from lastcall.cli.run.under_load import target_of_run

@@ -34,7 +34,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def checked_versions(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-    """A click callback: one version or several with commas, each once."""
+    """Check one version or several with commas, each once (a click callback)."""
     versions = tuple(dict.fromkeys(version.strip() for version in value.split(",")))
     for version in versions:
         if version not in KUBERNETES_VERSIONS:
@@ -43,7 +43,7 @@ def checked_versions(context: click.Context, parameter: click.Parameter, value: 
 
 
 def checked_log_size(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """A click callback: a quantity of bytes that is not 0."""
+    """Check a quantity of bytes that is not 0 (a click callback)."""
     try:
         size = parse_quantity(value).whole
     except ValueError:
@@ -54,7 +54,7 @@ def checked_log_size(context: click.Context, parameter: click.Parameter, value: 
 
 
 def parsed_propagation(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
-    """A click callback: a `lastcall.kube.cluster.propagation.PropagationPlan`."""
+    """Parse a `lastcall.kube.cluster.propagation.PropagationPlan` (a click callback)."""
     try:
         return parse_propagation(value)
     except ValueError as error:
@@ -62,7 +62,7 @@ def parsed_propagation(context: click.Context, parameter: click.Parameter, value
 
 
 def parsed_node_capacity(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> "NodeCapacity":
-    """A click callback."""
+    """Parse the capacities of nodes (a click callback)."""
     try:
         return parse_node_capacity(value)
     except ValueError as error:
@@ -70,7 +70,7 @@ def parsed_node_capacity(context: click.Context, parameter: click.Parameter, val
 
 
 def checked_published_ports(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
-    """A click callback: `lastcall.kube.cluster.published.port.PublishedPort`s, no port twice."""
+    """Parse `lastcall.kube.cluster.published.port.PublishedPort`s, no port twice (a click callback)."""
     # late: 2.3 ms of `demo --help`
     from lastcall.kube.cluster import parse_published_port, shown_address
 
@@ -92,12 +92,12 @@ PROPAGATION_HELP = (
 
 
 def check_propagation_nodes(plan: "PropagationPlan", nodes: int) -> None:
-    """A delay for a node that the cluster will not have is a mistake. Raises UserError."""
+    """Raise UserError for a delay of a node that the cluster will not have."""
     _check_nodes("--propagation", plan.nodes, nodes)
 
 
 def check_node_capacity(capacity: "NodeCapacity", nodes: int) -> None:
-    """Raises UserError for the size of a node that the cluster will not have."""
+    """Raise UserError for the size of a node that the cluster will not have."""
     _check_nodes("--node-capacity", capacity.nodes, nodes)
 
 
@@ -118,7 +118,7 @@ propagation_option = click.option(
 
 
 def checked_directory(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """A click callback: the real path of a directory that can be read, "" for none."""
+    """Return the real path of a directory that can be read, "" for none (a click callback)."""
     if not value:
         return ""
     path = os.path.realpath(value)
@@ -130,7 +130,7 @@ def checked_directory(context: click.Context, parameter: click.Parameter, value:
 
 
 def parsed_feature_gates(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, bool]:
-    """A click callback: settings of feature gates that exist in some version."""
+    """Parse settings of feature gates that exist in some version (a click callback)."""
     try:
         return parse_feature_gates(value)
     except FeatureGateError as error:
@@ -138,7 +138,7 @@ def parsed_feature_gates(context: click.Context, parameter: click.Parameter, val
 
 
 def check_feature_gates(kubernetes_version: str, settings: Mapping[str, bool]) -> None:
-    """Raises click.UsageError for settings that this version does not have."""
+    """Raise click.UsageError for settings that this version does not have."""
     try:
         feature_gates(kubernetes_version, settings)
     except FeatureGateError as error:
@@ -176,7 +176,7 @@ MOST_PODS = 253
 
 
 def checked_runtime(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """A click callback: the path of a container runtime's socket, "" for none."""
+    """Return the path of a container runtime's socket, "" for none (a click callback)."""
     if not value:
         return ""
     # late: only with a container runtime outside
@@ -189,7 +189,7 @@ def checked_runtime(context: click.Context, parameter: click.Parameter, value: s
 
 
 def check_runtime(path: str, nodes: int, *, cni: str = "", egress: bool = False) -> None:
-    """Raises click.UsageError for what does not go together, WorldError for a runtime that cannot be used."""
+    """Raise click.UsageError for options that exclude each other, WorldError for a runtime that cannot be used."""
     if not path:
         return
     option = "--container-runtime-endpoint"
@@ -314,7 +314,7 @@ def asked_cluster(options: dict[str, Any], **more: Any) -> ClusterOptions:
 def make_options(
     kubernetes_version: tuple[str, ...], output: str | None, output_file: Path | None, **options: Any
 ) -> RunOptions:
-    """The options as given on the command line. Raises click.UsageError."""
+    """Return the options as given on the command line. Raises click.UsageError."""
     page, several = asked_page(options), len(kubernetes_version) > 1
     asked = asked_requests(options) if options.get("rates") else {}
     cluster = asked_cluster(options, kubernetes_version=kubernetes_version[0])

@@ -39,7 +39,7 @@ _SEVERITY = (exit_status.OK, exit_status.NOT_GRACEFUL, exit_status.USAGE, exit_s
 
 
 def run_versions(options: "RunOptions", run_one: RunOne) -> int:
-    """Every version in turn, then the comparison; the worst exit status.
+    """Run every version in turn, then print the comparison. Return the worst exit status.
 
     Raises LastcallError when no version had anything to tell, and Interrupted.
     """

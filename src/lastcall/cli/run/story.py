@@ -98,7 +98,7 @@ async def _run(
 
 
 def status_of(endings: Sequence[Ending], error: LastcallError | None, requests: "Result | None" = None) -> int:
-    """The exit status of a run with what became of its requests, or of the error that cut it short."""
+    """Return the exit status of a run with what became of its requests, or of the error that cut it short."""
     if error is not None:
         return exit_status.of_error(error)
     if requests is None or exit_status.exit_status(endings):
@@ -121,8 +121,10 @@ async def _keep(session: RunSession, place: EmbeddedRun, interrupts: Interrupts)
 
 
 def shown(options: RunOptions, *, quiet: bool = False) -> tuple["Console", LiveTimeline]:
-    """Where the story goes (stdout), and the timeline: beside it, or with progress on stderr where that is `quiet`, or
-    where a document goes to stdout."""
+    """Return the console of the story (stdout) and the timeline.
+
+    The timeline is beside the story. Its progress goes to stderr if `quiet`, or if a document goes to stdout.
+    """
     # late: 37 ms of `demo`
     from lastcall.cli.console import CommandConsole
 
@@ -141,7 +143,7 @@ def show(
     context: str = "",
     requests: "Result | None" = None,
 ) -> None:
-    """The stories as they were asked for; where an error left none, only reports for CI."""
+    """Print the stories as they were asked for; where an error left none, only reports for CI."""
     if error and not endings:
         tell_failure(options, error)
         return

@@ -44,7 +44,7 @@ def cluster_errors() -> Iterator[None]:
 
 
 def checked_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """A click callback."""
+    """Check the name of a cluster (a click callback)."""
     try:
         return None if value is None else check_name(value)
     except ClusterUsageError as error:
@@ -64,7 +64,7 @@ def _or_the_only_one(context: click.Context, parameter: click.Parameter, value: 
 
 
 def cluster_option(command: F) -> F:
-    """`--name CLUSTER`, for commands whose argument is something of a cluster: the keyword argument `cluster`."""
+    """Add `--name CLUSTER`, for commands whose argument is something of a cluster: the keyword argument `cluster`."""
     return click.option(
         "--name",
         "--cluster",
@@ -78,7 +78,7 @@ def cluster_option(command: F) -> F:
 
 
 def published_text(facts: dict[str, Any]) -> str:
-    """A line for each published port."""
+    """Return a line for each published port."""
     lines = []
     for each in facts.get("published") or ():
         message = f" (not published: {each['message']})" if "message" in each else ""

@@ -29,7 +29,7 @@ class Source(Protocol):
 async def follow(
     source: Source, first: Ending, known: Known, *, lines: bool, on_stderr: bool, details: bool, world: World
 ) -> Ending:
-    """The ending of the Pod of `first`, as soon as it is complete; meanwhile its steps are printed.
+    """Print the steps of the Pod of `first`, and return its ending as soon as it is complete.
 
     With `lines` each record is a line of JSON on stdout. Raises WorldError when the cluster ends before the Pod has,
     and what a console raises.

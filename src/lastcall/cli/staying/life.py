@@ -65,7 +65,7 @@ class UpOptions:
 
     @property
     def ends_with_another(self) -> bool:
-        """Whether it ends with its parent, or with the process `die_with`."""
+        """Return whether it ends with its parent, or with the process `die_with`."""
         return self.die_with_parent or bool(self.die_with)
 
 
@@ -77,10 +77,10 @@ class Teller(Protocol):
 
 
 def stay(options: UpOptions, teller: Teller, report: Report | None = None) -> int:
-    """The whole life of a cluster; the exit status. `report` is there when this process is in the background.
+    """Start a cluster, stay until its end. Return the exit status.
 
-    Raises LastcallError. What a cluster in the background leaves when it ended by itself is its directory with the log:
-    the next command reports it.
+    `report` is there when this process is in the background. Raises LastcallError. What a cluster in the background
+    leaves when it ended by itself is its directory with the log: the next command reports it.
     """
     os.umask(0o077)  # a umask may also take too much away
     with cluster_errors():

@@ -14,7 +14,7 @@ _ROLE = re.compile(r"front|init|control-plane|(shim|node)-[1-9][0-9]?")
 
 
 def checked_role(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """A click callback: what may be a role of some cluster."""
+    """Check what may be a role of some cluster (a click callback)."""
     if value is not None and not _ROLE.fullmatch(value):
         raise click.BadParameter(f"{value!r} is not a role: front, init, control-plane, shim-1, node-1 …")
     return value

@@ -18,7 +18,7 @@ _MEANT = "lastcall.kube.cluster-meant"
 
 
 def complete_name(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """For shells: the clusters of this user that run."""
+    """Return the running clusters of this user, for shells."""
     return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
 
 
@@ -38,7 +38,7 @@ def _one_of_both(context: click.Context, parameter: click.Parameter, value: str 
 
 
 def optional_name(command: F) -> F:
-    """`[NAME]` or `--name NAME`: the keyword argument `name`, None for neither."""
+    """Add `[NAME]` or `--name NAME`: the keyword argument `name`, None for neither."""
     return _both(command, None)
 
 
@@ -64,5 +64,5 @@ def _both(command: F, default: str | None) -> F:
 
 
 def name_argument(command: F) -> F:
-    """`[NAME]` or `--name NAME`: the keyword argument `name`, by default that of `lastcall up`."""
+    """Add `[NAME]` or `--name NAME`: the keyword argument `name`, by default that of `lastcall up`."""
     return _both(command, DEFAULT_NAME)

@@ -16,7 +16,7 @@ _PERIOD = Seconds(0, whole=True)
 
 
 def checked_periods(grace: int, critical: int, by_priority: tuple[str, ...] = ()) -> list[tuple[int, int]]:
-    """(priority, seconds) of each group. Raises UserError."""
+    """Return (priority, seconds) of each group. Raises UserError."""
     # late: 80 ms of `down`
     from lastcall.kube.node import grace_periods
 
@@ -55,12 +55,12 @@ def checked_capacity(text: str) -> dict[str, str]:
 
 
 def change_nodes(cluster: str, asked: AddNode | RemoveNode) -> Iterator[str]:
-    """What the cluster says meanwhile. Raises ControlError, NotRunning."""
+    """Change the nodes, and yield what the cluster says meanwhile. Raises ControlError, NotRunning."""
     return ask_cluster(cluster, asked, None)
 
 
 def ask_node(cluster: str, node: str, action: str, periods: list[tuple[int, int]] | None = None) -> Iterator[str]:
-    """What the node says meanwhile. Raises ControlError, NotRunning."""
+    """Ask a node for an action, and yield what it says meanwhile. Raises ControlError, NotRunning."""
     seconds = sum(each for _, each in periods or [])
     asked = Node(node=node, action=action, periods=periods or [])
     return ask_cluster(cluster, asked, seconds + EXTRA_SECONDS)

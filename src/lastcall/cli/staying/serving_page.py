@@ -12,7 +12,7 @@ from lastcall.world.world import World
 
 
 def serve_page(name: str, asked: AskedPage) -> int:
-    """The exit status. Raises WorldError where the port is taken."""
+    """Serve the page of a cluster. Return the exit status. Raises WorldError where the port is taken."""
     with Interrupts(message="the page is closed") as interrupts:
         asyncio.run(_serve(name, asked, interrupts))
     return 0

@@ -44,7 +44,7 @@ class Terminal:
 
 
 def ready_text(facts: Facts) -> str:
-    """What the user of a new cluster needs."""
+    """Return what the user of a new cluster needs."""
     state = facts["state"] or "in memory, gone with the cluster (--state DIR keeps it)"
     ready = "its node is Ready" if facts["nodeCount"] == 1 else f"its {facts['nodeCount']} nodes are Ready"
     return (

@@ -25,7 +25,7 @@ class AuditSource:
 
 
 def audit_source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options, handed to the command as one AuditSource `audit`."""
+    """Add the options, handed to the command as one AuditSource `audit`."""
 
     @audit_log_option(
         "Name who deleted, evicted, scaled or changed what, by the API server's audit log (JSON lines, followed as it "

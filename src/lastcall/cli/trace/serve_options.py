@@ -23,7 +23,7 @@ class ServeOptions:
 
 
 def serve_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options, handed to the command as one ServeOptions `serve`."""
+    """Add the options, handed to the command as one ServeOptions `serve`."""
 
     @click.option(
         "--serve",

@@ -37,7 +37,7 @@ def run_serve(chosen: "Chosen", scope: Scope, given: ServeOptions, *, logs: bool
 
 
 def asked_for(given: ServeOptions, identity: str) -> Asked:
-    """Raises UserError for a value that cannot be meant so, and for an extra that is not installed."""
+    """Return what is asked for. Raises UserError for a wrong value, and for an extra that is not installed."""
     try:
         listen = parse_listen(given.serve or "")
     except AddressError as error:
@@ -110,7 +110,7 @@ def _follow(
 
 
 def health_of(follower: Follower) -> Health:
-    """What the follower says of itself, as the metrics have it."""
+    """Return what the follower says of itself, as the metrics have it."""
     sources = {each.resource.plural: each for each in follower.sources()}
     return Health(
         watches={name: each.connected for name, each in sources.items()},

@@ -58,7 +58,7 @@ class Asked:
 
     @property
     def as_lines(self) -> bool:
-        """Each story is a line of JSON when its Pod has ended."""
+        """Return whether each story is a line of JSON when its Pod has ended."""
         return self.output == "json" and self.output_file is None and asked_for_one_line()
 
 
@@ -70,7 +70,7 @@ def run_trace(chosen: "Chosen", asked: Asked) -> int:
 
 
 def scope_of(asked: Asked, namespace: str) -> Scope:
-    """Raises UserError for a target or a selector that cannot be meant so."""
+    """Return the scope. Raises UserError for a target or a selector that is wrong."""
     try:
         if asked.selector:
             parse_label_selector(asked.selector)

@@ -55,8 +55,10 @@ def decide_decided_by(
     by_id: Mapping[str, Record],
     by_probe: Sequence[tuple[str, str]] = (),
 ) -> DecidedBy | None:
-    """Of one Pod's records, sorted by time; None when nothing reports its end. `by_probe` has the containers whose last
-    run the kubelet ended for a probe, each with that probe's name."""
+    """Decide who ended a Pod, from its records sorted by time; None when nothing reports its end.
+
+    `by_probe` has the containers whose last run the kubelet ended for a probe, each with that probe's name.
+    """
     accepted = next((r for r in records if r.kind == kinds.DELETE_ACCEPTED), None)
     ended = next((r for r in records if r.kind == kinds.TERMINATION_OBSERVED), None)
     if ended is not None and (accepted is None or ended.at_ns < accepted.at_ns):
@@ -276,5 +278,5 @@ def is_loopback(address: str) -> bool:
 
 
 def client_name(facts: Facts) -> str:
-    """`kubectl` of `kubectl/v1.32.0 (linux/amd64) …`; "" when the client did not say."""
+    """Return the client's name: `kubectl` of `kubectl/v1.32.0 (linux/amd64) …`; "" when the client did not say."""
     return str(facts.get("userAgent") or "").partition("/")[0]

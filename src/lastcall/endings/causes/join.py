@@ -33,7 +33,7 @@ _OBSERVERS_BY_VERSION = (kinds.POD_READY_SEEN, kinds.POD_GONE_SEEN)
 
 
 def join_causes(records: Sequence[Record]) -> dict[str, str]:
-    """Record id → id of the record that led to it, for every record whose cause is known.
+    """Map each record whose cause is known, by its id, to the id of the record that led to it.
 
     Records may be in any order and of any number of Pods; a cause that is missing (its process died) is left out.
     """

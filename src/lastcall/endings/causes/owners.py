@@ -22,7 +22,7 @@ _FIELDS = {"scaling": ("replicas", "parallelism", "completions"), "rollout": ("t
 
 
 def is_about_owner(record: Record) -> bool:
-    """Whether a record reports an owner: a write, a deletion, or the decision of a controller to delete it."""
+    """Return whether a record reports an owner: a write, a deletion, or the decision of a controller to delete it."""
     return record.kind in OWNER_KINDS or (record.kind == kinds.DELETION_DECIDED and not record.pod_uid)
 
 
@@ -55,7 +55,7 @@ class OwnerHistory:
                     self._namespaces[str(deleted.get("name"))] = record
 
     def cause_of(self, record: Record) -> Record | None:
-        """What an owner's record, or the decision that a Pod has to end, goes back to; None where nobody saw it."""
+        """Return what an owner's record, or the decision to end a Pod, goes back to; None where nobody saw it."""
         if record.kind == kinds.OWNER_DELETED:
             deleted = record.facts_as(kinds.OWNER_DELETED)
             decided = self._decided.get(str(deleted.get("uid")))

@@ -31,7 +31,7 @@ class _Run:
 
 
 def with_overlap_findings(endings: Sequence[Ending], records: Iterable[Record]) -> list[Ending]:
-    """The endings, with a finding for each Pod that still ran when its successor did."""
+    """Return the endings, with a finding for each Pod that still ran when its successor did."""
     runs = _runs(records)
     return [_with_overlap(ending, runs) for ending in endings] if len(runs) > 1 else list(endings)
 

@@ -8,7 +8,7 @@ from lastcall.endings.story import Budget, ContainerEnding
 
 
 def decide_budget(grace: float | None, containers: Sequence[ContainerEnding]) -> Budget | None:
-    """The budget of the container that ended last, because it decides when the Pod is over.
+    """Return the budget of the container that ended last, because it decides when the Pod is over.
 
     None when the grace period or every container's end is unknown, or when all ended before the DELETE.
     """
@@ -47,9 +47,10 @@ def _waiting(container: ContainerEnding) -> float:
 
 
 def decide_overhead(gone: float | None, budget: Budget | None, containers: Sequence[ContainerEnding]) -> float | None:
-    """What the system itself needed: gone - hook - waiting - time from the stop signal to the last exit, in seconds.
+    """Return what the system itself needed, in seconds.
 
-    None when one of them is unknown, or when the object was gone before its containers (a forced deletion).
+    That is: gone - hook - waiting - time from the stop signal to the last exit. None when one of them is unknown, or
+    when the object was gone before its containers (a forced deletion).
     """
     ends = [c.exit.at for c in containers if c.started]
     if gone is None or any(end is None for end in ends):

@@ -25,7 +25,7 @@ _REMOVED_BY = {
 
 
 def removed_by(finalizer: str) -> str:
-    """Who usually removes it."""
+    """Return who usually removes the finalizer."""
     domain, slash, _ = finalizer.rpartition("/")
     if finalizer in _REMOVED_BY:
         return _REMOVED_BY[finalizer]
@@ -35,7 +35,7 @@ def removed_by(finalizer: str) -> str:
 
 
 def removers(finalizers: Sequence[str]) -> str:
-    """`example.com/held: the controller of example.com that added it`, one after the other."""
+    """Return who removes each finalizer: `example.com/held: the controller of example.com that added it; …`."""
     return joined([tell("$finalizer: $by", finalizer=each, by=removed_by(each)) for each in finalizers], "; ")
 
 
@@ -65,7 +65,7 @@ def held_by_finalizers(ending: Ending) -> Finding:
 
 
 def claim_held(facts: "ClaimHeld", at: float) -> str:
-    """A claim that was deleted while the Pod used it; `at` in seconds after the beginning of the Pod's end."""
+    """Tell of a claim that was deleted while the Pod used it; `at` in seconds after the beginning of the Pod's end."""
     when = said("claimHeldByPod", "before", seconds=f"{-at:.1f}") if at < 0 else ""
     claim, finalizer, pod = facts.get("claim"), facts.get("finalizer"), facts.get("pod")
     return said("claimHeldByPod", when=when, claim=claim, finalizer=finalizer, pod=pod)

@@ -14,7 +14,7 @@ _LAST = re.compile(r"\$\{?(?P<name>\w+)\}?\Z")
 
 
 def why_never_started(container: ContainerEnding, ending: Ending) -> str:
-    """A clause that goes on from "it was never started:", of a Pod that lives from "it has not been started yet:".
+    """Return a clause to follow "it was never started:", or "it has not been started yet:" of a Pod that lives.
 
     What is nearest to the container comes first.
     """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def sockets_of(entries: Sequence[Entry], term_at: float | None) -> Sockets | None:
-    """What became of a container's sockets; None when it had none, or nobody looked."""
+    """Return what became of a container's sockets; None when it had none, or nobody looked."""
     by_kind: dict[str, Entry] = {entry.record.kind: entry for entry in entries}
     stop, end = by_kind.get(kinds.SOCKETS_AT_STOP), by_kind.get(kinds.SOCKETS_AT_EXIT)
     if stop is None and end is None:
@@ -178,7 +178,7 @@ def _threads_waiting(facts: "parts.ThreadsWaiting") -> ThreadsWaiting:
 
 
 def processes_left_of(entries: Sequence[Entry]) -> ProcessesLeft | None:
-    """Who was left with PID 1; None when nobody was, or nobody looked."""
+    """Return who was left with PID 1; None when nobody was, or nobody looked."""
     found = next((e.record for e in reversed(entries) if e.record.kind == kinds.PROCESSES_LEFT), None)
     if found is None:
         return None
@@ -215,7 +215,7 @@ def children_ended_of(entries: Sequence[Entry]) -> tuple[ChildEnd, ...]:
 
 
 def first_reaction_of(entries: Sequence[Entry], term_at: float | None, exited_at: float | None) -> FirstReaction | None:
-    """What the program was first seen to do about the stop signal; None when that was not sent, or nothing was seen."""
+    """Return what the program was first seen to do about the stop signal; None if it did nothing, or none was sent."""
     if term_at is None:
         return None
     found: list[tuple[float, Reaction]] = []

@@ -24,7 +24,10 @@ def is_shell_program(exe: str) -> bool:
 
 
 def is_shell(c: ContainerEnding) -> bool:
-    """busybox is a shell when it was called as one. A shell that was given one command may have become it (exec)."""
+    """Return whether PID 1 is a shell. busybox is one when it was called as one.
+
+    A shell that was given one command may have become it (exec).
+    """
     if c.process.command:
         return (
             c.process.command in SHELLS
@@ -36,18 +39,18 @@ def is_shell(c: ContainerEnding) -> bool:
 
 
 def forwards(c: ContainerEnding) -> Forwards:
-    """To whom PID 1 passes signals on: its child alone, or its child's process group; "" where that is not known."""
+    """Return to whom PID 1 passes signals on: its child alone, or its child's process group; "" where unknown."""
     names = (c.process.command, posixpath.basename(c.process.exe))
     found: Forwards = next((_FORWARDERS[name] for name in names if name in _FORWARDERS), "")
     return "group" if found == "child" and "-g" in c.process.argv[1:2] else found
 
 
 def number_of(c: ContainerEnding) -> str:
-    """`PID 1`: the number of the container's first process in its PID namespace, another one where that is shared."""
+    """Return `PID 1`: the number of the first process in its PID namespace, another one where that is shared."""
     return f"PID {c.process.container_pid}"
 
 
 def by_name(c: ContainerEnding) -> str:
-    """` (nginx)`, to follow `PID 1 of web`; "" when it is not known."""
+    """Return ` (nginx)`, to follow `PID 1 of web`; "" when it is not known."""
     name = c.process.command or posixpath.basename(c.process.argv[0] if c.process.argv else c.process.exe)
     return f" ({name})" if name else ""

@@ -41,7 +41,7 @@ class PostStart:
 
     @property
     def refused(self) -> str:
-        """The port that refused its connection; "" if it failed otherwise."""
+        """Return the port that refused its connection; "" if it failed otherwise."""
         match = _REFUSED.search(self.message)
         return match["port"] if match else ""
 

@@ -47,7 +47,7 @@ LEAST_STARTUP_SECONDS = 30
 
 
 def is_over(c: ContainerEnding, ending: Ending) -> bool:
-    """Whether a run ended before the Pod's end began; of a Pod that lives any end is one."""
+    """Return whether a run ended before the Pod's end began; of a Pod that lives any end is one."""
     return c.exit.at is not None and (c.exit.at < 0 or not ending.zero_kind)
 
 
@@ -58,8 +58,10 @@ def killed_before(ending: Ending) -> list[ContainerEnding]:
 
 
 def times_and_when(c: ContainerEnding, ending: Ending) -> str:
-    """` 2 times, the last one 1.0 s after its start,` for a run that was killed before the Pod's own end, by the number
-    of those that were killed for the same reason; "" for any other run."""
+    """Return ` 2 times, the last one 1.0 s after its start,` for a run that was killed before the Pod's own end.
+
+    The number is of those that were killed for the same reason. "" for any other run.
+    """
     if not is_over(c, ending) or c.run_seconds is None:
         return ""
     runs = [

@@ -67,7 +67,7 @@ class Row(Generic[S]):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of records that it rests on."""
+        """Return the kinds of records that it rests on."""
         return tuple(dict.fromkeys(kind for fact in self.needs for kind in fact.kinds))
 
 

@@ -7,7 +7,7 @@ from lastcall.records.said import joined, tell
 
 
 def seconds(value: float | None) -> str:
-    """`3.0 s`, or `12 ms`."""
+    """Format seconds: `3.0 s`, or `12 ms`."""
     value = value or 0.0
     if value >= 0.95:
         return tell("$seconds s", seconds=f"{value:.1f}")
@@ -15,26 +15,26 @@ def seconds(value: float | None) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """`a, b and c`; "" for none."""
+    """Join words: `a, b and c`; "" for none."""
     if len(words) < 2:
         return words[0] if words else ""
     return tell("$words and $last", words=joined(words[:-1], ", "), last=words[-1])
 
 
 def exit_code(c: ContainerEnding) -> str:
-    """As a program ended that nobody killed."""
+    """Tell the exit code of a program that nobody killed."""
     return tell("exit code $code", code=c.exit.code)
 
 
 def at(value: float) -> str:
-    """To follow a verb: when it was."""
+    """Return when it was, to follow a verb."""
     if value < 0:
         return tell(" $before before the DELETE", before=seconds(-value))
     return tell(" at $at", at=seconds(value))
 
 
 def after_start(value: float) -> str:
-    """To follow a verb."""
+    """Return how long after its start it was, to follow a verb."""
     return tell(" $after after its start", after=seconds(value))
 
 

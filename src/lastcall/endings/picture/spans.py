@@ -12,7 +12,7 @@ def decide_spans(
     entries: Sequence[Entry],
     gone: float | None,
 ) -> tuple[Span, ...]:
-    """Hooks, drains, endpoints, network, volumes and the object itself, each with start and end."""
+    """Return hooks, drains, endpoints, network, volumes and the object itself, each with start and end."""
     spans: list[Span] = []
     for container in containers:
         if container.exit.before_delete:

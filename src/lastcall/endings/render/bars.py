@@ -20,7 +20,7 @@ class Part:
 
 
 def share(values: Sequence[float], width: int) -> list[int]:
-    """`width` cells dealt out in proportion to `values`; what is not zero gets at least one. The sum is `width`."""
+    """Share `width` cells in proportion to `values`; what is not zero gets at least one. The sum is `width`."""
     total = sum(values)
     if total <= 0:
         return [0] * len(values)
@@ -48,14 +48,14 @@ def budget_parts(budget: Budget) -> list[tuple[str, float]]:
 
 
 def budget_bar(budget: Budget, width: int) -> list[Part]:
-    """`hook ▓▓▓ | drain ██ | unused ░░░` without the words: one shaded bar of `width` cells."""
+    """Return one shaded bar of `width` cells: `hook ▓▓▓ | drain ██ | unused ░░░` without the words."""
     parts = budget_parts(budget)
     cells = share([value for _, value in parts], width)
     return [Part(_SHADES[name] * count, name) for (name, _), count in zip(parts, cells, strict=True)]
 
 
 def budget_legend(budget: Budget) -> list[Part]:
-    """`hook 3.0 s | drain 5.3 s | unused 21.7 s`."""
+    """Return the words of the bar: `hook 3.0 s | drain 5.3 s | unused 21.7 s`."""
     legend: list[Part] = []
     for name, value in budget_parts(budget):
         if legend:
@@ -65,7 +65,7 @@ def budget_legend(budget: Budget) -> list[Part]:
 
 
 def axis(end: float, width: int) -> str:
-    """Whole-second marks under `width` cells that stand for 0 to `end` seconds."""
+    """Draw whole-second marks under `width` cells that stand for 0 to `end` seconds."""
     if end <= 0 or width < 8:
         return ""
     step = next(
@@ -83,7 +83,7 @@ def axis(end: float, width: int) -> str:
 
 
 def lane(span: Span, end: float, width: int) -> str:
-    """One span on an axis of `width` cells for 0 to `end` seconds: `▏` is shorter than a cell, `…` has no end."""
+    """Draw one span on an axis of `width` cells for 0 to `end` seconds: `▏` is shorter than a cell, `…` has no end."""
     if end <= 0:
         return ""
     first = min(max(0, int(max(0.0, span.start) / end * width)), width - 1)

@@ -111,7 +111,7 @@ def _lines(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text in Markdown, in one line, that means nothing but itself."""
+    """Escape text for Markdown, in one line, so that it means nothing but itself."""
     return _MARKDOWN.sub(r"\\\1", _html(text))
 
 
@@ -121,13 +121,13 @@ def _html(text: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; the cells are text."""
+    """Return a Markdown table; the cells are text."""
     lines = [head, ["---"] * len(head), *([plain(cell) for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def block(text: str, language: str = "text") -> str:
-    """A code block, whatever the text has in it."""
+    """Return a code block, whatever the text has in it."""
     text = _lines(text)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -135,12 +135,12 @@ def block(text: str, language: str = "text") -> str:
 
 
 def folded(title: str, inside: str) -> str:
-    """What is shown when one opens it."""
+    """Return a section that shows what is `inside` when one opens it."""
     return f"<details><summary>{_html(title)}</summary>\n\n{inside}\n</details>\n"
 
 
 def shortened(parts: Sequence[str], most: int = MOST_BYTES) -> str:
-    """The parts in order, an empty line between them; the last ones are left out above `most` bytes."""
+    """Join the parts in order, an empty line between them; the last ones are left out above `most` bytes."""
     out, size = [], 0
     for number, part in enumerate(parts):
         size += len(part.encode("utf-8", "replace")) + 1

@@ -30,12 +30,12 @@ def actor_label(record: Record) -> str:
 
 
 def live_head(record: Record, at: float) -> str:
-    """`   +3.021s  runtime      `: when and who."""
+    """Return when and who: `   +3.021s  runtime      `."""
     return f"{at:+9.3f}s  {actor_label(record):13}"
 
 
 def live_body(record: Record, pod: str = "") -> str:
-    """`app: SIGTERM → pid 7 (StopContainer)`: the container, with `pod` before it when given, and the words.
+    """Return the container, with `pod` before it when given, and the words: `app: SIGTERM → pid 7 (StopContainer)`.
 
     What nobody observed says so, as in the story.
     """

@@ -20,7 +20,7 @@ _VOID = frozenset(("meta", "link", "br", "hr", "input", "col"))
 
 
 def text(value: object, limit: int = 4000) -> Markup:
-    """Escaped text in one line; control characters, direction marks and lone surrogates are shown as escapes."""
+    """Escape text, in one line; control characters, direction marks and lone surrogates are shown as escapes."""
     if isinstance(value, Markup):
         return value
     return Markup(without_commands(escape(printable(str(value), limit)), lambda character: f"&#{ord(character)};"))
@@ -46,7 +46,7 @@ def tag(name: str, /, *content: Content, **attributes: object) -> Markup:
 
 
 def join(content: Content) -> Markup:
-    """All of `content` one after the other; None is nothing."""
+    """Join all of `content`, one after the other; None is nothing."""
     if content is None:
         return Markup("")
     if isinstance(content, str | int | float):

@@ -100,7 +100,7 @@ def _alike(endings: Sequence[Ending]) -> list[list[Ending]]:
 
 
 def story(ending: Ending, width: int, *, with_rules: bool = False, with_steps: bool = True) -> RenderableType:
-    """One Pod's story for a console of `width` columns."""
+    """Return one Pod's story for a console of `width` columns."""
     parts: list[RenderableType] = [_headline(ending), Text("─" * width, style="dim")]
     if because := why(ending):
         parts.append(Text(printable(because, 1000), style="bold"))

@@ -69,7 +69,7 @@ def this_process() -> Holder:
 
 
 def is_running(holder: Holder) -> bool:
-    """Whether the process of a ledger runs on this machine. One of another machine is not known to run."""
+    """Return whether the process of a ledger runs on this machine. One of another machine is not known to run."""
     return holder.host == socket.gethostname() and start_time(holder.pid) == holder.started != 0
 
 
@@ -89,7 +89,7 @@ class Changes:
         return self._ledger.id if self._ledger else ""
 
     async def create(self, resource: Resource, obj: Object) -> Object:
-        """The object, with the experiment's label. Raises StatusError, ConnectionLost."""
+        """Create the object with the experiment's label, and return it. Raises StatusError, ConnectionLost."""
         await self._note(Created(Target.of(resource, name_of(obj), self.namespace)))
         return await self._created(resource, labelled(obj, self.id, self.namespace))
 
@@ -209,7 +209,10 @@ async def _put_back(client: Client, namespace: str, id_: str, entry: Entry, say:
 
 
 def how_to_delete(resource: Resource) -> str | None:
-    """A workload is gone when its Pods are. Those of a ReplicationController would stay."""
+    """Return how to delete a resource's objects, None for the server's default.
+
+    A workload is gone when its Pods are. Those of a ReplicationController would stay.
+    """
     is_workload = resource.group in ("apps", "batch") or resource.plural == REPLICATIONCONTROLLERS.plural
     return "Foreground" if is_workload else None
 

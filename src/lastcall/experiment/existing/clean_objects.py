@@ -37,7 +37,7 @@ _OF_LOAD_BALANCERS = ("allocateLoadBalancerNodePorts", "externalTrafficPolicy", 
 
 
 def cleaned(resource: Resource, obj: Object) -> Object:
-    """A copy to create anew. A Service that is reached from outside is one with a cluster's address only."""
+    """Return a copy to create anew. A Service that is reached from outside becomes one with a cluster address only."""
     clean = copy_object({key: value for key, value in obj.items() if key != "status"})
     clean["apiVersion"], clean["kind"] = resource.api_version, resource.kind
     clean["metadata"] = _metadata(clean["metadata"])

@@ -17,7 +17,7 @@ _BUILT_IN_PRIORITIES = ("system-node-critical", "system-cluster-critical")
 
 
 def fitted(resource: Resource, workload: Object) -> tuple[Object, list[Note]]:
-    """The cleaned workload as it can run on one node of lastcall, and what was left out for it."""
+    """Return the cleaned workload as it can run on one node of lastcall, and what was left out for it."""
     fit = copy_object(workload)
     spec = fit["spec"]["template"]["spec"]
     if spec.get("schedulerName") == "default-scheduler":
@@ -32,7 +32,7 @@ def fitted(resource: Resource, workload: Object) -> tuple[Object, list[Note]]:
 
 
 def fitted_claim(claim: Object) -> list[Note]:
-    """Changes a claim so that the storage here serves it; what that means."""
+    """Change a claim so that the storage here serves it, and return what that means."""
     spec = claim["spec"]
     for name in ("storageClassName", "dataSource", "dataSourceRef", "volumeAttributesClassName", "volumeName"):
         spec.pop(name, None)
@@ -40,19 +40,19 @@ def fitted_claim(claim: Object) -> list[Note]:
 
 
 def of_claim(claim: Object) -> Note:
-    """A new one has nothing in it."""
+    """Note that a new claim has nothing in it."""
     return note("claim", what=f"PersistentVolumeClaim {name_of(claim)}")
 
 
 def of_service(there: Object) -> Iterator[Note]:
-    """How requests reach it from outside."""
+    """Note how requests reach the Service from outside."""
     kind = there["spec"].get("type")
     if kind in ("LoadBalancer", "NodePort"):
         yield note("outside", what=f"Service {name_of(there)}", kind=kind)
 
 
 def of_ingresses(ingresses: Sequence[Object], services: set[str]) -> Iterator[Note]:
-    """Those that lead to one of the Services."""
+    """Note the Ingresses that lead to one of the Services."""
     for each in ingresses:
         if services & set(_backends(each)):
             hosts = ", ".join(str(rule.get("host") or "*") for rule in each["spec"].get("rules") or ()) or "*"
@@ -60,14 +60,14 @@ def of_ingresses(ingresses: Sequence[Object], services: set[str]) -> Iterator[No
 
 
 def of_autoscaler(there: Object, replicas: int) -> Note:
-    """It has no metrics here."""
+    """Note that the autoscaler has no metrics here."""
     spec = there["spec"]
     facts = {"least": spec.get("minReplicas", 1), "most": spec.get("maxReplicas"), "replicas": replicas}
     return note("autoscaler", what=f"HorizontalPodAutoscaler {name_of(there)}", **facts)
 
 
 def of_pods(pods: Sequence[Object], template: Object) -> Iterator[Note]:
-    """What the Pods there show: their nodes, and containers that something puts into them."""
+    """Note what the Pods there show: their nodes, and containers that something puts into them."""
     nodes = {str(pod["spec"]["nodeName"]) for pod in pods if pod["spec"].get("nodeName")}
     if len(nodes) > 1:
         yield note("nodes", count=len(nodes))

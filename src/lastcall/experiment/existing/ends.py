@@ -107,7 +107,7 @@ class PodEnds:
     # -- what the follower says ---------------------------------------------------------------------------------------
 
     def pod(self, pod: Object) -> None:
-        """A state of a Pod."""
+        """Take a state of a Pod."""
         if self._agents is not None:
             self._agents.pod(pod)
 

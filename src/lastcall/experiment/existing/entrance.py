@@ -23,7 +23,7 @@ class Entrance:
 
 
 def of_url(url: str) -> Entrance:
-    """`https://shop.example.com:8443`; the path is an option of its own. Raises UserError."""
+    """Parse `https://shop.example.com:8443`; the path is an option of its own. Raises UserError."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -39,7 +39,7 @@ def of_url(url: str) -> Entrance:
 
 
 def of_inside(service: Object, port: Object) -> Entrance:
-    """The Service's own address, for clients in the cluster."""
+    """Return the Service's own address, for clients in the cluster."""
     address = service["spec"].get("clusterIP")
     host = f"{name_of(service)}.{service['metadata']['namespace']}.svc.cluster.local"
     return Entrance(str(address), port["port"], host, f"Service {name_of(service)}")
@@ -65,8 +65,10 @@ def of_service(service: Object, port: Object, nodes: Sequence[Object]) -> Entran
 
 
 def is_own(entrance: Entrance, service: Object, nodes: Sequence[Object]) -> bool:
-    """Whether an address and port are the Service's own: a node port, an external address, or a load balancer's. What
-    answers at another one may be a proxy, which has connections of its own to the Pods."""
+    """Return whether an address and port are the Service's own: a node port, external address or load balancer's.
+
+    What answers at another one may be a proxy, which has connections of its own to the Pods.
+    """
     spec = service["spec"]
     given = {each.get("address") for node in nodes for each in (node.get("status") or {}).get("addresses") or ()}
     ports = {each.get("nodePort") for each in spec.get("ports") or ()} - {None}
@@ -79,14 +81,17 @@ def is_own(entrance: Entrance, service: Object, nodes: Sequence[Object]) -> bool
 
 
 def is_local(service: Object) -> bool:
-    """Whether a node sends only to Pods of its own."""
+    """Return whether a node sends only to Pods of its own."""
     spec = service["spec"]
     return "Local" in (spec.get("internalTrafficPolicy"), spec.get("externalTrafficPolicy"))
 
 
 def is_even(service: Object, inside: bool) -> bool:
-    """Whether each new connection is as likely led to any Pod as to the others: no session affinity, no part of the
-    Pods for a node, and one node that chooses, which of a load balancer is not known."""
+    """Return whether each new connection is as likely led to any Pod as to the others.
+
+    That means: no session affinity, no part of the Pods for a node, and one node that chooses, which of a load balancer
+    is not known.
+    """
     spec = service["spec"]
     if is_local(service) or (spec.get("type") == "LoadBalancer" and not inside):
         return False

@@ -32,7 +32,7 @@ def read_ca(file: Path | None) -> str:
 
 
 def certificate_sentence(problem: Problem, reason: str, seen: Certificate | None, host: str, now: datetime) -> str:
-    """What is wrong with the entrance's certificate, and the fix. `reason` is OpenSSL's. Pure."""
+    """Return what is wrong with the entrance's certificate, and the fix. `reason` is OpenSSL's. Pure."""
     if problem == "expired":
         when = f" {format_span(now - seen.ends)} ago by this machine's clock" if seen else ""
         return f"its certificate expired{when}\nfix: renew it, or set this machine's clock"
@@ -52,7 +52,7 @@ def certificate_sentence(problem: Problem, reason: str, seen: Certificate | None
 
 
 async def check_handshake(entrance: Entrance, ca_pem: str) -> None:
-    """Raises WorldError where requests could not be sent, with the reason and what to do."""
+    """Raise WorldError where requests could not be sent, with the reason and what to do."""
     where = f"--url {entrance.description}"
     secured = Secured(entrance.tls_name, ca_pem)
     try:

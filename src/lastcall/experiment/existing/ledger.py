@@ -167,8 +167,11 @@ class Restoration:
 
 
 def labelled(obj: Object, id_: str, namespace: str) -> Object:
-    """What experiment `id_` creates for `obj`. The claims that a StatefulSet makes have the label, too: it leaves them
-    behind. (`stateful_set_utils.go:getPersistentVolumeClaims`)"""
+    """Return what experiment `id_` creates for `obj`.
+
+    The claims that a StatefulSet makes have the label, too: it leaves them behind.
+    (`stateful_set_utils.go:getPersistentVolumeClaims`)
+    """
     made = copy_object(obj)
     made["metadata"]["namespace"] = namespace
     made["metadata"].setdefault("labels", {})[LABEL] = id_
@@ -178,18 +181,18 @@ def labelled(obj: Object, id_: str, namespace: str) -> Object:
 
 
 def claim_templates(obj: Object) -> Sequence[Object]:
-    """Those of a StatefulSet, () of anything else."""
+    """Return the claim templates of a StatefulSet, () of anything else."""
     found: Sequence[Object] = (obj.get("spec") or {}).get("volumeClaimTemplates") or ()
     return found if obj.get("kind") == STATEFULSETS.kind else ()
 
 
 def is_name(name: str) -> bool:
-    """Whether a ledger can have an object of this name."""
+    """Return whether a ledger can have an object of this name."""
     return bool(_WORD.fullmatch(name))
 
 
 def was(obj: Object, path: Sequence[str]) -> Any:
-    """The value of a field as `Changed.before` has it."""
+    """Return the value of a field as `Changed.before` has it."""
     value: Any = obj
     for step in path:
         if not isinstance(value, Mapping) or step not in value:
@@ -199,7 +202,7 @@ def was(obj: Object, path: Sequence[str]) -> Any:
 
 
 def restoration(id_: str, entry: Entry, there: Object | None) -> Restoration:
-    """How to put an entry of experiment `id_` back; `there` is its object as it is now, or None if it is gone."""
+    """Decide how to put an entry of experiment `id_` back. `there` is its object as it is now, None if it is gone."""
     if there is None:
         return Restoration(why=f"{entry.target.description} is gone")
     if isinstance(entry, Created):
@@ -232,8 +235,10 @@ def _all_of_it(there: Object, path: Sequence[str]) -> Sequence[str]:
 
 
 def leftover_revisions(revisions: Iterable[Object], owner_uid: str, change: Changed) -> list[Object]:
-    """The ReplicaSets or ControllerRevisions that a rollout of ours left in the history of its workload: those of the
-    owner whose template has what we set, and that have no Pods any more."""
+    """Return the ReplicaSets or ControllerRevisions that a rollout of ours left in the history of its workload.
+
+    They are those of the owner whose template has what we set, and that have no Pods any more.
+    """
     return [each for each in revisions if _is_ours(each, owner_uid, change)]
 
 

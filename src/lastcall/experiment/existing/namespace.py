@@ -40,7 +40,7 @@ class ExistingNamespace(Workspace):
         return self._client
 
     async def check_free(self, namespace: str, missing: str) -> None:
-        """Raises UserError for a namespace that is not there, which begins with `missing`, or has an experiment."""
+        """Raise UserError for a namespace that has an experiment, or does not exist (`missing` begins that message)."""
         context = self.cluster.context
         await check_exists(self._client, context, namespace, missing)
         await check_alone(self._client, context, namespace)

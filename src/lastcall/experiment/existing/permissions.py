@@ -24,14 +24,16 @@ class Missing:
 
     @property
     def rbac_name(self) -> str:
-        """As RBAC and kubectl write it: `deployments.apps`, `pods/eviction`."""
+        """Return its name as RBAC and kubectl write it: `deployments.apps`, `pods/eviction`."""
         of = self.resource.plural + (f".{self.resource.group}" if self.resource.group else "")
         return f"{of}/{self.subresource}" if self.subresource else of
 
 
 def describe_missing(where: str, namespace: str, missing: Sequence[Missing]) -> str:
-    """One line for each, and the commands. A role of kubectl has the same verbs for all of its kinds, so each set of
-    verbs is a role of its own."""
+    """Return one line for each missing permission, and the commands that grant them.
+
+    A role of kubectl has the same verbs for all of its kinds, so each set of verbs is a role of its own.
+    """
     lines = [
         f"{where}: the user may not {' or '.join(each.verbs)} {each.rbac_name} in namespace {namespace}: {each.why}"
         for each in missing

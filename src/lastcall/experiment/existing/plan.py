@@ -40,8 +40,10 @@ class Plan:
 
 
 def of_requests(rate: float, entrance: str, image: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(steps, restored) of requests, each a sentence; `image` is that of the Pod that sends them, "" for this
-    machine."""
+    """Return (steps, restored) of requests, each a sentence.
+
+    `image` is that of the Pod that sends them, "" for this machine.
+    """
     send = f"send {rate:g} requests a second to {entrance}"
     return (
         ((f"create a Pod of image {image}, which sends requests", send), ("delete that Pod",))
@@ -71,7 +73,7 @@ def check_yes(context: str, given: str) -> None:
 
 
 def describe_claims(objects: Iterable[Object]) -> list[str]:
-    """What is restored of the claims that StatefulSets make, a sentence each."""
+    """Return what is restored of the claims that StatefulSets make, a sentence each."""
     return [
         f"delete the claims of StatefulSet {name_of(each)}: whether their volumes are kept depends on the reclaim "
         f"policy of their StorageClass"
@@ -90,7 +92,7 @@ def taken_claims(obj: Object, there: Iterable[str]) -> list[str]:
 
 
 def of_copy(namespace: str, manifests: Sequence["Manifest"]) -> tuple[str, tuple[str, ...]]:
-    """(step, restored) of a copy in this cluster."""
+    """Return (step, restored) of a copy in this cluster."""
     names = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in manifests)
     return f"copy into this namespace from {namespace}, which it only reads: {names}", (
         "delete all of these copies",
@@ -99,7 +101,7 @@ def of_copy(namespace: str, manifests: Sequence["Manifest"]) -> tuple[str, tuple
 
 
 def check_copy(namespace: str, copy_to: str) -> None:
-    """Raises UserError for a namespace that copies cannot go to."""
+    """Raise UserError for a namespace that copies cannot go to."""
     check_namespace(copy_to)
     if copy_to == namespace:
         raise UserError(
@@ -110,7 +112,7 @@ def check_copy(namespace: str, copy_to: str) -> None:
 def of_rollout(
     resource: Resource, workload: Object, count: int, disrupt: str, ends: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(steps, restored) of a disruption. `ends` is how single Pods are ended: `evict` or `delete`."""
+    """Return (steps, restored) of a disruption. `ends` is how single Pods are ended: `evict` or `delete`."""
     what = f"{resource.kind} {name_of(workload)}"
     if disrupt == "rollout":
         step = f"roll out {what}: replace its {count_pods(count)}, with an annotation in its Pod template"

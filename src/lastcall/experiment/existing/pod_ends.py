@@ -58,17 +58,17 @@ class Following(PodEnds):
 
     @property
     def missing(self) -> list[MissingRight]:
-        """What may not be read of that which causes are concluded from."""
+        """Return the missing permissions for that which causes are concluded from."""
         return [each for each in self.follower.missing.values() if each.resource in NEEDED]
 
     @property
     def has_gaps(self) -> bool:
-        """Whether something of the Pods was not seen, because a watch was interrupted."""
+        """Return whether something of the Pods was not seen, because a watch was interrupted."""
         return any(source.resource.plural == "pods" and source.gaps for source in self.follower.sources())
 
     @property
     def server(self) -> Offset | None:
-        """The API server's clock, by what it says in its answers; None where it says none, or was set."""
+        """Return the API server's clock, by what it says in its answers; None where it says none, or was set."""
         try:
             return offset_of(self._samples) if self._samples else None
         except NotOneOffset:
@@ -148,14 +148,14 @@ class Following(PodEnds):
     # -- what was found -----------------------------------------------------------------------------------------------
 
     def bounded_lives(self) -> list[PodLife]:
-        """Every Pod of the workload that was seen, with the bounds of its end."""
+        """Return every Pod of the workload that was seen, with the bounds of its end."""
         lives = {life.uid: life for life in pod_lives(self.records, None, self.serving)}
         return [
             replace(self._bounded(each), killed=uid in lives and lives[uid].killed) for uid, each in self.pods.items()
         ]
 
     def printed(self) -> dict[str, dict[int, int]]:
-        """The ids of requests that each Pod printed, by its uid, and how often."""
+        """Return the ids of requests that each Pod printed, by its uid, and how often."""
         lines: dict[str, list[str]] = {}
         for record in self.records:
             if record.kind == kinds.OUTPUT:
@@ -190,7 +190,7 @@ class Following(PodEnds):
         return any(hooks), min([float(longest), *slept]) if all(hooks) and hooks else 0.0
 
     def lives(self) -> list[PodLife]:
-        """For pictures and documents: the most likely moments."""
+        """Return the most likely moments of each Pod's life, for pictures and documents."""
         found = {life.uid: life for life in pod_lives(self.records, None, self.serving)}
         for uid, pod in self.pods.items():
             life = found.setdefault(uid, PodLife(uid))
@@ -198,7 +198,7 @@ class Following(PodEnds):
         return list(found.values())
 
     def describe_clock_skew(self) -> str:
-        """How far the API server's clock is from this machine's; "" where it does not say."""
+        """Return how far the API server's clock is from this machine's; "" where it does not say."""
         server = self.server
         if server is None:
             return ""

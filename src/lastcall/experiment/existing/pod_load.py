@@ -41,7 +41,7 @@ Ask = Callable[[str, str], Awaitable[bytes]]
 
 
 def generator_pod(image: str, load: Load, token: str) -> Object:
-    """The Pod that sends the load: no rights, no files, an ordinary user."""
+    """Build the Pod that sends the load: no permissions, no files, an ordinary user."""
     container = {
         "name": "load",
         "image": image,
@@ -79,14 +79,17 @@ def generator_pod(image: str, load: Load, token: str) -> Object:
 
 
 def new_token() -> str:
-    """What only this process and its Pod know: others in the cluster can connect to the Pod's port, too."""
+    """Create a secret of this process and its Pod: others in the cluster can connect to the Pod's port, too."""
     return secrets.token_urlsafe(24)
 
 
 async def start_in_pod(
     cluster: Reached, changes: Changes, clock: Clock, image: str, load: Load, timeout: float
 ) -> "PodLoad":
-    """A generator whose Pod is Ready, and that sends nothing yet. Raises UserError, WorldError, StatusError."""
+    """Create a generator, and return it when its Pod is Ready. It sends nothing yet.
+
+    Raises UserError, WorldError, StatusError.
+    """
     token = new_token()
     pod = generator_pod(image, load, token)
     pod["metadata"]["name"] = name = f"{NAME}-{changes.world.new_uid()[:8]}"
@@ -119,7 +122,7 @@ class PodLoad:
     _stop_requested: bool = False
 
     async def start(self) -> None:
-        """Raises WorldError."""
+        """Start to send. Raises WorldError."""
         for _ in range(_FEW):
             await self._look_at_clock()
         await self._patiently("POST", "start")
@@ -130,8 +133,10 @@ class PodLoad:
 
     @property
     def offset(self) -> Offset:
-        """Of its clock to ours. One that jumps a little has an error so large that it covers that; raises WorldError
-        for one that was set."""
+        """Return the offset of its clock to ours.
+
+        One that jumps a little has an error so large that it covers that; raises WorldError for one that was set.
+        """
         try:
             return offset_of(self.samples)
         except NotOneOffset as error:
@@ -141,7 +146,7 @@ class PodLoad:
             raise WorldError(f"the load generator's clock: {error}: its times cannot be used") from error
 
     async def outcomes(self) -> AsyncIterator[Outcome]:
-        """Every outcome, in times of our clock, by the samples taken until then. Raises WorldError."""
+        """Yield every outcome, in times of our clock, by the samples taken until then. Raises WorldError."""
         known = 0
         while True:
             if self._stopped and not self._stop_requested:
@@ -181,7 +186,7 @@ class PodLoad:
 
 
 def by_our_clock(outcome: Outcome, offset: Offset) -> Outcome:
-    """With its times by our clock."""
+    """Return an outcome with its times by our clock."""
     return replace(
         outcome,
         planned=offset.to_ours(outcome.planned),

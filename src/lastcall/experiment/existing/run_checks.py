@@ -25,7 +25,7 @@ from lastcall.manifests import OWNERS, Manifest
 
 
 def check_manifests(namespace: str, manifests: Sequence[Manifest]) -> None:
-    """Raises UserError, a line each, for what cannot be created in `namespace` and removed without a trace."""
+    """Raise UserError, a line each, for what cannot be created in `namespace` and removed without a trace."""
     check_namespace(namespace)
     found = [
         f"{each.place.at()}: {_kind_and_name(each)}: {why}" for each in manifests if (why := refusal(namespace, each))
@@ -49,7 +49,7 @@ def refusal(namespace: str, manifest: Manifest) -> str:
 
 
 def planned(manifests: Sequence[Manifest], *, delete: bool, timeout: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(steps, restored) of a run, each a sentence."""
+    """Return (steps, restored) of a run, each a sentence."""
     steps = [
         f"create {', '.join(_with_count(each) for each in manifests)}",
         f"wait until its Pods are Ready, for at most {timeout:g} s",
@@ -87,7 +87,7 @@ def _kind_and_name(manifest: Manifest) -> str:
 
 
 def overlaps(manifests: Sequence[Manifest], there: Mapping[Resource, Sequence[Object]]) -> list[str]:
-    """What of the namespace would get Pods of the experiment, or lose its own to it, a sentence each.
+    """Return what of the namespace would get Pods of the experiment, or lose its own to it, a sentence each.
 
     Services send their requests to whatever their selector matches, and controllers adopt Pods that match and have no
     controller. (`controller.BaseControllerRefManager`)

@@ -42,7 +42,7 @@ HAVE_PODS = (DEPLOYMENTS, REPLICASETS, STATEFULSETS, DAEMONSETS, JOBS, REPLICATI
 
 
 def readiness(resource: Resource, obj: Object | None) -> Readiness:
-    """How far an object is; None for one that is not there. Kinds without a status are ready as soon as they exist."""
+    """Return how far an object is; not ready for None. Kinds without a status are ready as soon as they exist."""
     if obj is None:
         return Readiness(False, "it does not exist")
     decide = _DECIDE.get(resource, _custom if is_custom(resource) else None)
@@ -55,7 +55,7 @@ def is_custom(resource: Resource) -> bool:
 
 
 def is_waited_for(resource: Resource) -> bool:
-    """Whether its objects take a while to be ready, so that it is worth waiting for all of a manifest's."""
+    """Return whether its objects take a while to be ready, so that it is worth waiting for all of a manifest's."""
     if resource == PERSISTENTVOLUMECLAIMS:  # one may wait for its first consumer
         return False
     return resource in _DECIDE or is_custom(resource)
@@ -202,7 +202,7 @@ class Progress:
 
 
 def progress(resource: Resource, owner: Object, pods: "Sequence[FollowedPod]") -> Progress:
-    """How far an owner is, by its status and by those of its Pods that were seen.
+    """Return how far an owner is, by its status and by those of its Pods that were seen.
 
     A Job has done what it can when all Pods that it has at a time run, or when it is done.
     """

@@ -69,7 +69,7 @@ class ReadinessView(ABC):
         return ""
 
     def is_hopeless(self, pod: Object) -> bool:
-        """Whether waiting changes nothing. A Pod that the node refused is replaced: it is no reason to give up."""
+        """Return whether waiting changes nothing. A Pod that the node refused is replaced: no reason to give up."""
         return hopeless_reason(pod) in HOPELESS
 
     async def pause(self, clock: Clock) -> None:
@@ -143,7 +143,7 @@ class OneWorkload(ReadinessView):
         return self.reach()
 
     async def pods(self) -> list[Object]:
-        """Of the workload, by the labels of its template."""
+        """Return the Pods of the workload, by the labels of its template."""
         workload = self.workload.obj
         labels = workload["spec"]["template"]["metadata"].get("labels") or {}
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))

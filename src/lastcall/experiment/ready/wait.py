@@ -141,7 +141,7 @@ async def last_lines(objects: Objects, pod: Object, count: int = LINES_OF_LOG) -
 
 
 async def log_of(objects: Objects, pod: Object, container: str, *, previous: bool, tail: int | None) -> str:
-    """A container's log; "" where there is none."""
+    """Return a container's log; "" where there is none."""
     chunks: list[bytes] = []
     try:
         async for chunk in objects.client.pod_log(

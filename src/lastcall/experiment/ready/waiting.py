@@ -71,10 +71,12 @@ class Waiting:
     async def until(
         self, condition: Callable[[], Awaitable[str]], what: str, *, may_strand: bool = False
     ) -> Sequence[Object]:
-        """Until `condition` answers "", which else says what is missing. Raises WorldError: not in time, or waiting
-        changes nothing; it names the Pods and says why. `Crashed` where a container keeps crashing. With `may_strand`
-        it ends, too, when all that is missing are Pods that no node takes, and answers those: a drained node may be
-        the one that they need."""
+        """Wait until `condition` returns ""; anything else says what is missing.
+
+        Raises WorldError when time is over or waiting changes nothing; it names the Pods and says why. Raises `Crashed`
+        where a container keeps crashing. With `may_strand` it ends, too, when all that is missing are Pods that no node
+        takes, and returns those: a drained node may be the one that they need.
+        """
         began = monotonic(self.clock)
         next_look = began + _LOOK_SECONDS
         while missing := await condition():

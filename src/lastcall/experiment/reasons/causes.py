@@ -144,7 +144,7 @@ _ALL_OF = ("FailedScheduling", "Unschedulable")
 
 
 def fixes_for(reason: str, message: str) -> Iterator[str]:
-    """What to change, in words, with the cause's id."""
+    """Yield what to change, in words, with the cause's id."""
     for row, facts in _matching(reason, message):
         yield fix_of(row.cause, row.variant, **facts)
 
@@ -159,12 +159,12 @@ def programs_for(reason: str, message: str) -> Iterator[tuple[str, ProgramChange
 
 
 def fix_of(id_: str, variant: str = "", /, **facts: object) -> str:
-    """A fix of the catalogue, with the id of its cause behind it."""
+    """Return a fix of the catalogue, with the id of its cause behind it."""
     return f"{fix(id_, variant, **facts)} [{id_}]"
 
 
 def waiting_helps(message: str, *, pods_may_go: bool) -> bool:
-    """Whether what the scheduler says may change by itself. `pods_may_go`: some Pod is ending, or may end."""
+    """Return whether what the scheduler says may change by itself. `pods_may_go`: some Pod is ending, or may end."""
     rows = _matching("Unschedulable", message)
     return not rows or (pods_may_go and not all(row.stays for row, _ in rows))
 

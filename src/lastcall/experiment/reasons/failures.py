@@ -46,8 +46,10 @@ def explain(
 
 
 def describe_ends(pod: Object, records: Iterable[Record], version: str, *, now_ns: int = 0) -> list[str]:
-    """Lines about every end of a container of the Pod before the Pod's own, and what those that are not well printed
-    last; none for a Pod whose containers are well."""
+    """Return lines about every end of a container of the Pod before the Pod's own.
+
+    They include what containers that are not well printed last. A Pod whose containers are well has no lines.
+    """
     ending = _ending_of(pod, records, version, now_ns)
     lines = _ends(pod, ending, now_ns)
     return [*lines, *_stand_ins(ending)] if lines else []
@@ -86,7 +88,7 @@ class NotWell:
 
     @property
     def failed(self) -> bool:
-        """Whether it is a failure: no init container that was tried again until it succeeded, say."""
+        """Return whether it is a failure. An init container that was retried until it succeeded is none."""
         return any(each.severity == "problem" for each in self.findings)
 
 

@@ -42,7 +42,7 @@ LONGEST_SECONDS = 1.0
 
 
 async def events_of(client: Client, obj: Object) -> list[Object]:
-    """As far as they can be had."""
+    """Return the Events of an object, as far as they can be read."""
     with suppress(StatusError, ConnectionLost):
         listed = await client.list(EVENTS, namespace_of(obj), field_selector=f"involvedObject.uid={uid_of(obj)}")
         return listed.items
@@ -109,10 +109,10 @@ async def hook_keeps_failing(client: Client, pod: Object) -> bool:
 
 
 async def last_events_of(client: Client, clock: Clock, pod: Object) -> list[Object]:
-    """The Events of a Pod that is given up.
+    """Return the Events of a Pod that is given up.
 
-    A status says that there is no hope, and the Events that say why are written right after it: they are waited for,
-    a second at most.
+    A status says that there is no hope, and the Events that say why are written right after it: they are waited for, a
+    second at most.
     """
     until = monotonic(clock) + (LONGEST_SECONDS if hopeless_reason(pod) else 0.0)
     known = -1

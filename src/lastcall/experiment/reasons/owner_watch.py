@@ -38,7 +38,7 @@ class FollowedOwner:
 
     @property
     def what(self) -> str:
-        """`Deployment default/web`."""
+        """Return its kind and name: `Deployment default/web`."""
         return f"{self.resource.kind} {namespace_of(self.obj)}/{name_of(self.obj)}"
 
 
@@ -83,9 +83,10 @@ class OwnerFollower:
         self.changed.set()
 
     async def owner_of(self, obj: Object) -> str:
-        """The uid of the applied owner at the end of `obj`'s chain of controllers, "" when there is none.
+        """Return the uid of the applied owner at the end of `obj`'s chain of controllers, "" when there is none.
 
-        Raises StatusError and ConnectionLost."""
+        Raises StatusError and ConnectionLost.
+        """
         between: list[str] = []
         found = ""
         for _ in range(_MOST_LEVELS):

@@ -83,12 +83,12 @@ class FollowedPod:
 
     @property
     def key(self) -> str:
-        """`namespace/name`."""
+        """Return `namespace/name`."""
         return f"{namespace_of(self.obj)}/{name_of(self.obj)}"
 
     @property
     def ended_by_itself(self) -> bool:
-        """Phase Succeeded or Failed."""
+        """Return whether its phase is Succeeded or Failed."""
         return (self.obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 

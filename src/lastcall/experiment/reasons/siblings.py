@@ -17,8 +17,11 @@ _ADMITTED = "kube-api-access-"
 
 
 def fix_of_old_pod(late: Object, pods: Iterable[Object], now: datetime) -> str:
-    """The fix for a new Pod that runs and does not become Ready beside an old one with the same containers, which did
-    within a fraction of the time: what differs is only that the other one is there. "" where that is not so."""
+    """Return the fix for a new Pod that runs and does not become Ready beside an old one with the same containers.
+
+    The old one became Ready within a fraction of the time: what differs is only that the other one is there. "" where
+    that is not so.
+    """
     if not _only_unready(late):
         return ""
     waited = (now - _created(late)).total_seconds()
@@ -36,8 +39,10 @@ def fix_of_old_pod(late: Object, pods: Iterable[Object], now: datetime) -> str:
 
 
 def fix_of_peers(pod: Object, printed: Iterable[str]) -> str:
-    """The fix for a Pod of a StatefulSet that is not Ready and speaks of one that is made only when it is; "" for any
-    other. `printed` are its last lines."""
+    """Return the fix for a Pod of a StatefulSet that is not Ready and speaks of one that is made only when it is.
+
+    "" for any other. `printed` are its last lines.
+    """
     owners = [each.get("kind") for each in pod["metadata"].get("ownerReferences") or ()]
     service = (pod.get("spec") or {}).get("subdomain")
     base, _, ordinal = name_of(pod).rpartition("-")

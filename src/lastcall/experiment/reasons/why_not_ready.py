@@ -31,7 +31,7 @@ _DISK_FULL = "No space left on device"
 
 
 def hopeless_reason(pod: Object) -> str:
-    """The reason why waiting is pointless; "" while there is hope."""
+    """Return the reason why waiting is pointless; "" while there is hope."""
     for _, reason, _ in _waiting(pod):
         if reason in HOPELESS:
             return reason
@@ -46,7 +46,7 @@ CRASHES = 3
 
 
 def has_failed(pod: Object) -> bool:
-    """Whether a container of it has ended with a failure, or was started again."""
+    """Return whether a container of it has ended with a failure, or was started again."""
     status = pod.get("status") or {}
     return any(
         each.get("restartCount") or ((each.get("state") or {}).get("terminated") or {}).get("exitCode")
@@ -56,7 +56,7 @@ def has_failed(pod: Object) -> bool:
 
 
 def is_crash_looping(pod: Object) -> bool:
-    """Whether a container has crashed again and again; between two starts it is terminated, or waits for the next."""
+    """Return whether a container crashed repeatedly. Between two starts it is terminated, or waits for the next."""
     return any(
         (container.get("restartCount") or 0) >= CRASHES - 1 and "running" not in (container.get("state") or {})
         for container in _crashed(pod)
@@ -64,7 +64,7 @@ def is_crash_looping(pod: Object) -> bool:
 
 
 def hook_fails_again_and_again(events: Iterable[Object]) -> bool:
-    """Whether a postStart hook of a Pod with these Events has failed as often as a container that is crash looping."""
+    """Return whether a postStart hook of a Pod with these Events failed as often as a crash looping container."""
     failures = (each.get("count") or 1 for each in events if each.get("reason") == "FailedPostStartHook")
     return sum(failures) >= CRASHES
 
@@ -117,14 +117,14 @@ class Refused:
 
 
 def may_go(pod: Object) -> bool:
-    """Whether a Pod may leave its node by itself, or is on its way to Ready, upon which its owner may end another."""
+    """Return whether a Pod may leave its node by itself, or become Ready, upon which its owner may end another."""
     if "deletionTimestamp" in pod["metadata"] or pod["spec"].get("restartPolicy") in ("Never", "OnFailure"):
         return True
     return bool(pod["spec"].get("nodeName")) and not is_ready(pod)
 
 
 def replica_failure(owner: Object) -> str:
-    """Why a Deployment or ReplicaSet cannot create its Pods; "" when it can."""
+    """Return why a Deployment or ReplicaSet cannot create its Pods; "" when it can."""
     for condition in (owner.get("status") or {}).get("conditions") or []:
         if (condition.get("type"), condition.get("status")) == ("ReplicaFailure", "True"):
             return str(condition.get("message") or condition.get("reason") or "it failed")
@@ -132,7 +132,7 @@ def replica_failure(owner: Object) -> str:
 
 
 def unschedulable_message(pod: Object) -> str:
-    """What the scheduler says of a Pod that no node takes; "" for others."""
+    """Return what the scheduler says of a Pod that no node takes; "" for others."""
     for condition in (pod.get("status") or {}).get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
             return str(condition.get("message") or "") if condition.get("status") == "False" else ""
@@ -140,7 +140,7 @@ def unschedulable_message(pod: Object) -> str:
 
 
 def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
-    """Lines for a person: what each condition, container and Warning Event says, and the fix where one is known."""
+    """Return lines for a person: what each condition, container and Warning Event says, and the known fixes."""
     status = pod.get("status") or {}
     phase = status.get("phase") or "Pending"
     reason = f" ({status['reason']}: {status.get('message', '')})" if status.get("reason") else ""
@@ -199,8 +199,10 @@ def why_no_pods(
     events: Sequence[Object],
     webhooks: Webhooks = Webhooks(),  # noqa: B008 (it keeps nothing)
 ) -> list[str]:
-    """Lines about an owner that does not have its Pods: how many it has, its conditions, what Events say of it, and
-    which of `webhooks` refuses them."""
+    """Return lines about an owner that does not have its Pods.
+
+    They say how many it has, its conditions, what Events say of it, and which of `webhooks` refuses them.
+    """
     lines = [f"{what}: {_how_far(owner, ready, wanted)}"]
     for condition in (owner.get("status") or {}).get("conditions") or []:
         wrong = condition.get("status") == ("True" if condition.get("type") == "ReplicaFailure" else "False")
@@ -227,7 +229,7 @@ _POD_NAME = re.compile(r'pods "[^"]*" (.*)', re.DOTALL)
 
 
 def without_repeats(lines: Iterable[str], known: Iterable[str] = ()) -> list[str]:
-    """Without those that say of another Pod, or by another condition or Event, what one before them says."""
+    """Drop the lines that say of another Pod, or by another condition or Event, what one before them says."""
 
     def gist(line: str) -> str:
         found = _POD_NAME.search(line)

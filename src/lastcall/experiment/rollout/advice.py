@@ -10,7 +10,7 @@ from lastcall.traffic import Judgement, refused, with_advice
 
 
 async def checked_by_server(client: Client, judgement: Judgement, owner: Object, resource: Resource) -> Judgement:
-    """The judgement, without the patches that the server refuses: each of them, and all of them together."""
+    """Return the judgement without the patches that the server refuses: each of them, and all of them together."""
     kept = []
     for advice in judgement.advice:
         why = await _refusal(client, resource, owner, advice.patch) if advice.patch else ""
@@ -26,7 +26,7 @@ async def checked_by_server(client: Client, judgement: Judgement, owner: Object,
 
 
 def of_pods(judgement: Judgement) -> Judgement:
-    """The judgement with patches of a Pod itself, in place of those of a workload that has it as its template."""
+    """Return the judgement with patches of a Pod itself, not of a workload that has it as its template."""
     patched = [replace(each, patch=each.patch.get("spec", {}).get("template", {})) for each in judgement.advice]
     return replace(judgement, advice=tuple(patched))
 

@@ -35,7 +35,7 @@ class Balancer:
     _now: tuple[Address, ...] = ()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         line = DelayLine(self.world, self._seconds, self._hand_on)
         selector = f"kubernetes.io/service-name={self.service['metadata']['name']}"
         slices = Informer(

@@ -22,7 +22,7 @@ _MARKS = {0: "✅", INCONCLUSIVE: "⚠️", LOSES: "❌"}
 
 
 def deciding(results: Sequence[Result]) -> list[Result]:
-    """The runs that decide: those with the advice applied, where there are any."""
+    """Return the runs that decide: those with the advice applied, where there are any."""
     return [each for each in results if each.advised] or list(results)
 
 

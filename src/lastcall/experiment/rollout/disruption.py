@@ -51,7 +51,7 @@ class Disruption:
     node: str = ""
 
     async def begin(self, pods: Sequence[Object]) -> None:
-        """`pods` are the workload's. Raises UserError, WorldError."""
+        """Begin the disruption; `pods` are the workload's. Raises UserError, WorldError."""
         workload, pods = self.workload, sorted(pods, key=name_of)
         match self.how:
             case "rollout":
@@ -85,7 +85,7 @@ class Disruption:
                 await self.evict(pod)
 
     async def evict(self, pod: Object, options: Object | None = None) -> None:
-        """As kubectl does it: asked again every while that a budget says no, unless it always will.
+        """Evict a Pod as kubectl does: retry while a budget refuses, unless it always will.
 
         `options` are DeleteOptions; a Pod that their precondition does not mean any more has gone. Raises WorldError.
         """
@@ -121,7 +121,7 @@ class Disruption:
 
 
 def blocks_for_good(budget: Object) -> bool:
-    """Whether a budget allows nothing although every Pod that it counts is healthy: then its spec is the reason."""
+    """Return whether a budget allows nothing although all its Pods are healthy: then its spec is the reason."""
     status = budget.get("status") or {}
     seen = (status.get("observedGeneration") or 0) >= (budget["metadata"].get("generation") or 0)
     healthy, expected = status.get("currentHealthy") or 0, status.get("expectedPods") or 0
@@ -129,7 +129,7 @@ def blocks_for_good(budget: Object) -> bool:
 
 
 def why_blocked(error: StatusError, budget: Object | None) -> str:
-    """Why an eviction was refused, in words."""
+    """Return why an eviction was refused, in words."""
     if budget is not None:
         return said("budgetBlocks", **_facts(budget))
     if "more than one PodDisruptionBudget" in error.message:

@@ -82,24 +82,24 @@ class Edge:
         return self.predicted_of(self.search.predicted)
 
     def predicted_of(self, index: int) -> float | None:
-        """The value of an index, None for none that is safe."""
+        """Return the value of an index, None for none that is safe."""
         return self.value(index) if index >= 0 else None
 
     def at(self, index: int) -> list[tuple[Trial, Result]]:
-        """The runs at one value."""
+        """Return the runs at one value."""
         search = self.search
         pairs = [*zip(search.known, self.known, strict=True), *zip(search.trials, self.runs, strict=True)]
         return [(trial, run) for trial, run in pairs if trial.index == index]
 
     def losses_at(self, index: int) -> list[tuple[str, int]]:
-        """What the kernel's runs at one value lost, by kind and cause, the most frequent first."""
+        """Return what the kernel's runs at one value lost, by kind and cause, the most frequent first."""
         return Counter(
             f"{each.outcome.kind}, {each.cause}" for _, run in self.at(index) for each in run.account.lost
         ).most_common()
 
     @property
     def surprises(self) -> list[int]:
-        """The values at which the kernel found otherwise than was predicted."""
+        """Return the values at which the kernel found otherwise than was predicted."""
         tried = dict.fromkeys(each.index for each in (*self.search.known, *self.search.trials))
         lossy = {index: any(each.lost for each in self.search.at(index)) for index in tried}
         return [index for index in sorted(tried) if lossy[index] == (index <= self.search.predicted)]
@@ -332,7 +332,7 @@ def _lost_by_kind(account: Account) -> str:
 
 
 def tell_prediction(seconds: float | None, end: MeasuredEnd) -> str:
-    """The edge, and what was measured of the Pods' ends."""
+    """Return the edge, and what was measured of the Pods' ends."""
     edge = "no endpoint lag is safe" if seconds is None else f"safe up to {seconds:g} s"
     killed = ", by SIGKILL" if end.killed else ""
     return (

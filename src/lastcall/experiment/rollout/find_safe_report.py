@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def sentence(found: Found) -> str:
-    """The largest endpoint lag, as found on the kernel."""
+    """Return the largest endpoint lag, as found on the kernel."""
     if found.lag is None:
         if found.measured.judgement.verdict == "inconclusive":
             return found.measured.judgement.sentence
@@ -52,7 +52,7 @@ def sentence(found: Found) -> str:
 
 
 def sleep_sentence(found: Found) -> str:
-    """The smallest sleep for the lag given; "" when it was not looked for."""
+    """Return the smallest sleep for the lag given; "" when it was not looked for."""
     edge = found.sleep
     if edge is None:
         return ""
@@ -82,7 +82,7 @@ def sleep_sentence(found: Found) -> str:
 
 
 def tell_kind(kind: KindEnd, edge: float | None) -> str:
-    """What is predicted of one kind of load, and why. `edge` is seconds of lag, None for none that is safe."""
+    """Return what is predicted of one kind of load, and why. `edge` is seconds of lag, None for none that is safe."""
     upto = "not safe at any lag" if edge is None else f"safe up to {edge:g} s"
     if kind.pinned:
         if kind.at_stop == "lost":
@@ -101,7 +101,7 @@ def tell_kind(kind: KindEnd, edge: float | None) -> str:
 
 
 def tell_surprises(edge: Edge) -> list[str]:
-    """Where the kernel found otherwise than was predicted, value by value."""
+    """Return where the kernel found otherwise than was predicted, value by value."""
     lines: list[str] = []
     for index in edge.surprises:
         trials = edge.search.at(index)
@@ -156,7 +156,7 @@ def _confirmation(edge: Edge) -> Iterator[str]:
 
 
 def tell_text(console: "Console", found: Found) -> None:
-    """For people."""
+    """Print the search for people."""
 
     def line(text: str, indent: int = 2) -> None:
         console.print(Padding(Text(text), (0, 0, 0, indent)))
@@ -190,7 +190,7 @@ def tell_text(console: "Console", found: Found) -> None:
 
 
 def as_json(found: Found) -> Object:
-    """`findSafe` in `lastcall/rollout/v1`; the runs themselves are its `experiments`."""
+    """Return `findSafe` in `lastcall/rollout/v1`; the runs themselves are its `experiments`."""
     end = found.end
     return {
         "sentence": sentence(found),

@@ -32,7 +32,10 @@ class _Newer(BaseException):
 
 
 def main(fd: int) -> None:
-    """`fd` is its end of the socket pair: lines of JSON, `{"setup": …}` first, then questions."""
+    """Answer questions until the other end closes.
+
+    `fd` is its end of the socket pair: lines of JSON, `{"setup": …}` first, then questions.
+    """
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sock = socket.socket(fileno=fd)

@@ -18,7 +18,7 @@ class Alike:
 
     @property
     def more(self) -> str:
-        """What is said of the others; "" where there is none."""
+        """Return what is said of the others; "" where there is none."""
         if self.count == 1:
             return ""
         others = "1 more" if self.count == 2 else f"{self.count - 1} more"
@@ -27,7 +27,7 @@ class Alike:
 
 
 def alike(lost: Iterable[LostRequest]) -> list[Alike]:
-    """In order of the first of each."""
+    """Collect lost requests that are alike, in order of the first of each."""
     found: dict[tuple[str, ...], list[LostRequest]] = {}
     for each in lost:
         outcome = each.outcome
@@ -38,7 +38,7 @@ def alike(lost: Iterable[LostRequest]) -> list[Alike]:
 
 
 def tell_lost(lost: LostRequest) -> str:
-    """One lost request in a sentence: how, where, between which steps of the Pod's end, what the application saw."""
+    """Describe a lost request in a sentence: how, where, between which steps of the Pod's end, what the app saw."""
     outcome = lost.outcome
     pod = f"{lost.pod}/{lost.container}" if lost.pod and lost.container else lost.pod
     where = (

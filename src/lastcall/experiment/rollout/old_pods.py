@@ -75,7 +75,7 @@ def _closing(ending: Ending) -> Ending:
 
 
 def is_of_a_request(record: Record) -> bool:
-    """Whether it is a line that a Pod printed about a request."""
+    """Return whether it is a line that a Pod printed about a request."""
     return record.kind == kinds.OUTPUT and bool(ids_printed([str(record.facts_as(kinds.OUTPUT).get("text"))]))
 
 

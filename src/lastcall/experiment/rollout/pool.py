@@ -42,7 +42,7 @@ def worst(results: Sequence[Result]) -> Result:
 
 
 def pooled_json(found: Pooled, thresholds: Thresholds) -> "document.Pooled":
-    """Of all runs with the same manifest."""
+    """Return the document of all runs with the same manifest."""
     return {
         "runs": found.runs,
         "inconclusive": found.inconclusive,
@@ -60,7 +60,7 @@ def pooled_json(found: Pooled, thresholds: Thresholds) -> "document.Pooled":
 
 
 def latency_json(found: Latencies) -> "document.Latencies":
-    """Seconds, by phase and kind."""
+    """Return seconds, by phase and kind."""
     by_phase = {phase: {kind: _latency(each) for kind, each in kinds.items()} for phase, kinds in found.items()}
     return cast("document.Latencies", by_phase)
 

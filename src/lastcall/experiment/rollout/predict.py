@@ -46,12 +46,12 @@ class Prediction:
 
     @property
     def last(self) -> int:
-        """For all kinds together."""
+        """Return the edge for all kinds together."""
         return min(self.kinds.values())
 
     @property
     def first_to_lose(self) -> list[Kind]:
-        """The kinds that are lost at, or a little beyond, that edge."""
+        """Return the kinds that are lost at, or a little beyond, that edge."""
         return [kind for kind, index in self.kinds.items() if index <= self.last + _LITTLE]
 
 
@@ -73,8 +73,11 @@ class Predictor:
         session: Callable[[int], tuple[Sequence[Manifest], PropagationPlan]],
         rule: Callable[[int], tuple[float, float | None]],
     ) -> Prediction:
-        """Of `count` values, the safest first: `session` says what to play for one; `rule` its endpoint lag in seconds
-        and its preStop sleep, None for the hook there was."""
+        """Predict the edge of `count` values, the safest first.
+
+        `session` says what to play for one; `rule` its endpoint lag in seconds and its preStop sleep, None for the hook
+        there was.
+        """
 
         guessed = self.guess(count, session, rule)
         if not self.why_rule:
@@ -94,7 +97,7 @@ class Predictor:
         session: Callable[[int], tuple[Sequence[Manifest], PropagationPlan]],
         rule: Callable[[int], tuple[float, float | None]],
     ) -> dict[Kind, int]:
-        """The same by a rule, which takes no time."""
+        """Predict the same by a rule, which takes no time."""
 
         def lossy(index: int) -> Mapping[Kind, int]:
             manifests, _ = session(index)
@@ -118,7 +121,7 @@ class Predictor:
         return self.play(manifests, plan).account.losses
 
     def play(self, manifests: Sequence[Manifest], plan: PropagationPlan) -> "Result":
-        """One session in virtual time. Of a distribution of the searched hop it takes the longest."""
+        """Play one session in virtual time. Of a distribution of the searched hop it takes the longest."""
         # late: 525 ms, when it is used
         from lastcall.kube.apiserver import new_key_pem
         from lastcall.kube.cluster import VirtualRolloutCluster
@@ -167,13 +170,13 @@ class Predictor:
 
 
 def grace_of(manifests: Sequence[Manifest], options: "RolloutOptions") -> int:
-    """terminationGracePeriodSeconds of the workload's Pods."""
+    """Return terminationGracePeriodSeconds of the workload's Pods."""
     spec = find_target(manifests, options).workload.obj["spec"]["template"]["spec"]
     return int(spec.get("terminationGracePeriodSeconds", 30))
 
 
 def with_lag(plan: PropagationPlan, hop: str, seconds: float) -> PropagationPlan:
-    """The plan with this delay of a hop, on all nodes; without those on the way of other requests."""
+    """Return the plan with this delay of a hop, on all nodes; without those on the way of other requests."""
     text = f"{seconds:g}s"
     nodes = {node: {name: each for name, each in delays.items() if name != hop} for node, delays in plan.nodes.items()}
     others = ("watch", "kernel") if hop == "balancer" else ("balancer",)

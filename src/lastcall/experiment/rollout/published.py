@@ -43,7 +43,7 @@ class Carried:
         self._by_port.setdefault(carried.port, []).append(found)
 
     def completed(self, outcome: Outcome) -> Outcome:
-        """With the Pod's address, and how the connection behind the published port failed."""
+        """Return the outcome with the Pod's address, and how the connection behind the published port failed."""
         until = outcome.finished + _LATE_SECONDS
         those = [each for each in self._by_port.get(outcome.port, ()) if each.at <= until]
         if not those:

@@ -176,7 +176,7 @@ def _tell_requests_beside(console: "Console", found: Account) -> None:
 
 
 def tell_text(console: "Console", result: Result) -> None:  # noqa: PLR0915 - it waits for the one JSON shape of all commands
-    """One experiment for people."""
+    """Print one experiment for people."""
     found = result.account
     console.print()
     console.print(Text(f"{headline(result)}{' · with the advice applied' if result.advised else ''}", style="bold"))
@@ -256,7 +256,7 @@ def _print_wrapped(console: "Console", line: Text) -> None:
 
 
 def headline(result: Result) -> str:
-    """What was done to what, and how it was asked for."""
+    """Return what was done to what, and how it was asked for."""
     where = f" of {result.node} (of {result.nodes} nodes)" if result.node else ""
     nothing = "nothing measured" if result.of_run else "nothing disrupted"
     what = nothing if result.unheard else f"{result.disrupt}{where} under load"
@@ -268,7 +268,7 @@ LATENCY_HEAD = ("good answers", "when", "how many", "p50", "p95", "p99", "max")
 
 
 def latency_rows(result: Result) -> list[tuple[str, ...]]:
-    """Kind by kind, before, during and after the disruption."""
+    """Return the latencies kind by kind, before, during and after the disruption."""
     found = latencies([(result.outcomes, result.span)])
     kinds = dict.fromkeys(kind for phase in PHASES for kind in found[phase])
     return [
@@ -321,7 +321,7 @@ def _tell_latencies(console: "Console", result: Result, new_table: "type[Table]"
 
 
 def tell_left(life: PodLife) -> str:
-    """What the kernel held for a container that exited: seen, whatever the applications print. "" for nothing."""
+    """Return what the kernel held for a container that exited, whatever the applications print. "" for nothing."""
     parts = []
     if life.never_accepted:
         parts.append(f"{life.never_accepted} never accepted")
@@ -331,7 +331,7 @@ def tell_left(life: PodLife) -> str:
 
 
 def tell_moves(found: Account) -> list[str]:
-    """What a client had to carry on with elsewhere; nothing of it is lost."""
+    """Return what a client had to carry on with elsewhere; nothing of it is lost."""
     return [f"{count} {kind}: {MOVED_MEANS[moved]}; not lost" for (kind, moved), count in found.moves]
 
 

@@ -75,12 +75,12 @@ def target_of(workload: Manifest, manifests: Sequence[Manifest], options: "Rollo
 
 
 def is_headless(service: Object) -> bool:
-    """Whether it only names its Pods, and has no address of its own."""
+    """Return whether it only names its Pods, and has no address of its own."""
     return bool(service["spec"].get("clusterIP") == "None")
 
 
 def check_target_port(target: Target, service: str) -> None:
-    """Raises WorldError for a named port that no container has: no rule will ever lead to the Pods."""
+    """Raise WorldError for a named port that no container has: no rule will ever lead to the Pods."""
     port = target.container_port
     spec = target.workload.obj["spec"]["template"]["spec"]
     ports = [own for each in _containers(spec) for own in each.get("ports") or ()]
@@ -93,14 +93,14 @@ def check_target_port(target: Target, service: str) -> None:
 
 
 def serving_container(pod_spec: Object, port: int | str) -> Object:
-    """The container that declares the port, else the first one."""
+    """Return the container that declares the port, else the first one."""
     _, names = serving_containers(pod_spec, port)
     found: Object = next((each for each in _containers(pod_spec) if each["name"] in names), pod_spec["containers"][0])
     return found
 
 
 def never_heard(outcomes: Sequence[Outcome], seconds: float, target: Target, container: Object) -> Judgement | None:
-    """Why nothing is disrupted: kinds of requests that nobody answered; those that nobody listens for together."""
+    """Return why nothing is disrupted: kinds of requests without an answer; those that nobody listens for together."""
     ways = unanswered(outcomes)
     refused = {kind: lost for kind, lost in ways.items() if set(lost) == {"refused"}}
     advice: list[Advice] = []
@@ -125,7 +125,7 @@ def never_heard(outcomes: Sequence[Outcome], seconds: float, target: Target, con
 
 
 def not_served(outcomes: Sequence[Outcome], load: Load) -> Judgement | None:
-    """Why nothing was tested: kinds of requests that the application answered with 4xx alone."""
+    """Return why nothing was tested: kinds of requests that the application answered with 4xx alone."""
     those = {kind: errors for kind, (errors, total) in client_errors(outcomes).items() if errors.total() == total}
     sentences, advice = [], []
     for path, option in dict.fromkeys(map(load.asked, those)):
@@ -145,8 +145,10 @@ def not_served(outcomes: Sequence[Outcome], load: Load) -> Judgement | None:
 def sent_to_strangers(
     outcomes: Sequence[Outcome], target: Target, strangers: Mapping[str, Sequence[Manifest]]
 ) -> Judgement | None:
-    """Why nothing is disrupted: requests are lost, and the Service selects Pods of other workloads, none of which has
-    answered. `strangers`: the addresses of those Pods, with the workload they are of where that is known."""
+    """Return why nothing is disrupted: requests are lost, and the Service selects Pods of other workloads.
+
+    None of these Pods has answered. `strangers`: their addresses, with the workload they are of where that is known.
+    """
     lost = [each for each in outcomes if each.lost]
     answered = {each.served_by for each in outcomes if not each.lost}
     if not strangers or len(lost) < ENOUGH or any(each in answered for each in strangers):

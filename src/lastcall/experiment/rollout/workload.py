@@ -47,9 +47,11 @@ def _is_workload(manifest: "Manifest") -> bool:
 
 
 def find_workload(manifests: "Sequence[Manifest]", asked: str, service: str) -> "Manifest":
-    """The one that `asked` names (KIND/NAME or NAME). Without that the only one; of several the only one that a Service
-    of the manifests (with `service`, that one) selects, or that declares its port, too. Raises UserError, which lists
-    those that there are."""
+    """Return the workload that `asked` names (KIND/NAME or NAME).
+
+    Without that the only one; of several the only one that a Service of the manifests (with `service`, that one)
+    selects, or that declares its port, too. Raises UserError, which lists those that there are.
+    """
     workloads = [each for each in manifests if _is_workload(each)]
     if not workloads:
         raise UserError(
@@ -74,31 +76,31 @@ def find_workload(manifests: "Sequence[Manifest]", asked: str, service: str) -> 
 
 
 def others_of(manifests: "Sequence[Manifest]", workload: "Manifest") -> "list[Manifest]":
-    """The other workloads of the application."""
+    """Return the other workloads of the application."""
     return [each for each in manifests if _is_workload(each) and not is_same(each, workload.obj)]
 
 
 def is_same(manifest: "Manifest", obj: Object) -> bool:
-    """Whether an object is that of a manifest."""
+    """Return whether an object is that of a manifest."""
     own = manifest.obj
     return (manifest.resource.kind, name_of(own), namespace_of(own)) == (obj["kind"], name_of(obj), namespace_of(obj))
 
 
 def labels_of(manifest: "Manifest") -> dict[str, str]:
-    """Of the workload's Pods."""
+    """Return the labels of the workload's Pods."""
     labels: dict[str, str] = manifest.obj["spec"]["template"]["metadata"].get("labels") or {}
     return labels
 
 
 def selects(service: Object, workload: Object) -> bool:
-    """Whether the Service selects the workload's Pods."""
+    """Return whether the Service selects the workload's Pods."""
     selector = service["spec"].get("selector") or {}
     labels = workload["spec"]["template"]["metadata"].get("labels") or {}
     return bool(selector) and namespace_of(service) == namespace_of(workload) and selector.items() <= labels.items()
 
 
 def declares_port(service: Object, workload: "Manifest") -> bool:
-    """Whether a container of the workload says that it has a port which the Service sends to."""
+    """Return whether a container of the workload declares a port which the Service sends to."""
     spec = workload.obj["spec"]["template"]["spec"]
     containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
     ports = [port for each in containers for port in each.get("ports") or ()]

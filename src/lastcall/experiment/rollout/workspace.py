@@ -144,7 +144,7 @@ class Experiment:
 
     @property
     def disrupted_at(self) -> float:
-        """The moment from which losses count; never where nothing was disrupted."""
+        """Return the moment from which losses count; never where nothing was disrupted."""
         return self.moment if self.unheard is None else math.inf
 
     def of(self, workload: Manifest | None = None) -> OneWorkload:

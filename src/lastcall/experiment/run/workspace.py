@@ -36,7 +36,7 @@ class RunWorkspace(Workspace):
 
     @property
     def namespace(self) -> str:
-        """Where Pods and their owners are watched, "" for everywhere."""
+        """Return where Pods and their owners are watched, "" for everywhere."""
         return ""
 
     @abstractmethod
@@ -52,7 +52,7 @@ class RunWorkspace(Workspace):
 
     @abstractmethod
     def is_left_out(self, pod: FollowedPod) -> bool:
-        """Whether a Pod has no part in the story: when all is Ready, before anything is disturbed."""
+        """Return whether a Pod has no part in the story: when all is Ready, before anything is disturbed."""
 
     async def attend(self, now: "Run") -> None:
         """Begin to hear of the ends of `now.chosen()`."""
@@ -94,11 +94,11 @@ class Run:
     """Uids of Pods that have no part in the story."""
 
     def chosen(self) -> list[FollowedPod]:
-        """The Pods of the story."""
+        """Return the Pods of the story."""
         return [pod for pod in self.pods.pods.values() if pod.uid not in self.left_out]
 
     def note(self, text: str) -> None:
-        """A line on how far we are."""
+        """Show a line on how far we are."""
         self.live.note(f"{monotonic(self.clock) - self.began:7.3f}s  {text}")
 
 

@@ -18,7 +18,7 @@ SITE = "https://lastcall-k8s.github.io/lastcall"
 
 
 def pointer(path: Path) -> str:
-    """A JSON Pointer (RFC 6901)."""
+    """Convert a path to a JSON Pointer (RFC 6901)."""
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
 
 
@@ -63,7 +63,7 @@ def _finding(located: Located) -> dict[str, Any]:
 
 
 def as_json(result: LintResult) -> dict[str, Any]:
-    """docs/lint-v1.schema.json describes it."""
+    """Return the document that docs/lint-v1.schema.json describes."""
     # late: only with --output json
     from lastcall.endings.render import envelope
 
@@ -197,7 +197,7 @@ _COMMANDS: dict[Severity, Level] = {"error": "error", "warning": "warning", "inf
 
 
 def as_github(result: LintResult) -> str:
-    """Workflow commands, which GitHub Actions shows beside the lines of a pull request."""
+    """Return workflow commands, which GitHub Actions shows beside the lines of a pull request."""
     return checks.as_github(map(_annotation, result.open))
 
 
@@ -214,7 +214,7 @@ def _annotation(each: Located) -> Check:
 
 
 def as_junit(result: LintResult) -> str:
-    """A test suite: a case for each object's findings, failed for errors and warnings; notes are system-out."""
+    """Return a test suite: a case for each object's findings, failed for errors and warnings; notes are system-out."""
     return checks.as_junit("lastcall lint", [_case(each) for each in result.findings])
 
 

@@ -75,7 +75,7 @@ def _finding(located: Located) -> Iterator[_Line]:
 
 
 def shown_op(op: Op) -> str:
-    """`spec.replicas: 2`, as one would say it."""
+    """Return an operation as one would say it: `spec.replicas: 2`."""
     if op.op == "remove":
         return f"remove {shown_path(op.path)}"
     return f"{shown_path(op.path)}: {json.dumps(op.value, ensure_ascii=False)}"

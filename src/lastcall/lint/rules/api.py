@@ -39,7 +39,7 @@ def findings(app: Application) -> Iterator[Finding]:
 
 
 def refused(subject: Subject) -> Iterator[Finding]:
-    """What is wrong with the object alone. Marks a subject whose values have wrong types as not sound."""
+    """Find what is wrong with the object alone. Marks a subject whose values have wrong types as not sound."""
     assert subject.resource is not None
     if not isinstance(subject.raw.get("metadata"), dict):
         subject.sound = False

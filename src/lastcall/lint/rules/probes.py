@@ -28,7 +28,7 @@ def findings(app: Application) -> Iterator[Finding]:
 
 
 def allowed(probe: Object) -> int:
-    """Seconds from the container's start until the probe has failed for good, at the latest."""
+    """Return the seconds from the container's start until the probe has failed for good, at the latest."""
     delay, period = int(probe.get("initialDelaySeconds") or 0), int(probe.get("periodSeconds") or 10)
     return delay + period * int(probe.get("failureThreshold") or 3)
 

@@ -109,7 +109,7 @@ def _after_exec(workload: Workload, container: Container) -> Iterator[Finding]:
 
 
 def missing_program(container: Container, argv: list[str]) -> str:
-    """The first program of a command line that images of such a name come without; "" for none."""
+    """Return the first program of a command line that images of such a name come without; "" for none."""
     image = str(container.spec.get("image"))
     script = commands.shell_script(argv)
     lines = [argv, *(commands.commands_of(script) if script is not None else [])]

@@ -141,7 +141,7 @@ def _keys(workload: Workload, reference: Reference, target: Subject) -> Iterator
 
 
 def references(workload: Workload) -> Iterator[Reference]:
-    """Everything in its namespace without which its Pods do not start."""
+    """Yield everything in its namespace without which its Pods do not start."""
     spec, path = workload.pod_spec, workload.spec_path
     if account := spec.get("serviceAccountName"):
         field = "serviceAccountName" if workload.subject.has((*path, "serviceAccountName")) else "serviceAccount"

@@ -32,7 +32,7 @@ __tracebackhide__ = True  # pytest shows the caller's line
 
 
 def names_of(resource: Resource) -> set[str]:
-    """What kubectl takes for a kind: plural, singular, short names, each with its group, and the kind itself."""
+    """Return what kubectl takes for a kind: plural, singular, short names, each with its group, and the kind itself."""
     plain = {resource.plural, resource.singular or resource.kind.lower(), resource.kind.lower()}
     grouped = {f"{name}.{resource.group}" for name in plain} if resource.group else set()
     versioned = {f"{resource.plural}.{resource.version}.{resource.group}"} if resource.group else set()

@@ -22,7 +22,7 @@ MOST_LEVELS = 8
 
 
 def pod_of(name: str) -> str:
-    """The uid of the Pod whose group has this name, with either driver; "" for any other group.
+    """Return the uid of the Pod whose group has this name, with either driver; "" for any other group.
 
     `kubepods-burstable-pod0d1f…_….slice` is systemd's, where "-" only separates levels. A static Pod's uid is the hash
     of its manifest, without any.
@@ -32,7 +32,7 @@ def pod_of(name: str) -> str:
 
 
 def container_of(name: str) -> str:
-    """The id of the container whose group, in a Pod's, has this name; "" for any other one.
+    """Return the id of the container whose group, in a Pod's, has this name; "" for any other one.
 
     cri-o's `crio-conmon-<id>.scope` is that of its monitor, not of the container.
     """
@@ -41,5 +41,5 @@ def container_of(name: str) -> str:
 
 
 def may_lead_to_pods(name: str, level: int) -> bool:
-    """Whether to look into a group for Pods' groups: a node has thousands of others. The first two levels always."""
+    """Return whether to look for Pods' groups in a group: always in the first two levels. A node has thousands."""
     return level < MOST_LEVELS and (level < 2 or _ON_THE_WAY.search(name) is not None)

@@ -230,9 +230,10 @@ def is_runtime(name: str) -> bool:
 
 
 def main_process(processes: list[tuple[int, int, int]]) -> int:
-    """Of (pid, its number in its own namespace, start time) the one that the container was started with; 0 for none.
+    """Return the pid of the process that the container was started with; 0 for none.
 
-    PID 1 of its own namespace, or, where that is shared with the Pod or the node, the one that began first.
+    `processes` are (pid, its number in its own namespace, start time). It is PID 1 of its own namespace, or, where that
+    is shared with the Pod or the node, the one that began first.
     """
     there = [each for each in processes if each[2]]
     first = [each for each in there if each[1] == 1] or there

@@ -30,11 +30,11 @@ class Groups:
 
     @property
     def usable(self) -> bool:
-        """Whether there is a hierarchy at all."""
+        """Return whether there is a hierarchy at all."""
         return bool(self._tree)
 
     def containers(self, uid: str) -> dict[str, str]:
-        """Container id → its group, of a Pod that runs here; empty for any other one."""
+        """Map each container id to its group, of a Pod that runs here; empty for any other one."""
         path = self._pods.get(uid)
         if path is None or not os.path.isdir(path):
             self._pods.pop(uid, None)
@@ -62,8 +62,10 @@ class Groups:
         self._pods.pop(uid, None)
 
     def processes(self, group: str, level: int = 0) -> list[int]:
-        """Every process of a group and of those below, as numbers of this process's PID namespace; 0 is one that is not
-        in it."""
+        """Return every process of a group and of those below.
+
+        They are numbers of this process's PID namespace; 0 is one that is not in it.
+        """
         found = [int(word) for word in read(f"{group}/cgroup.procs").split() if word.isdecimal()]
         if level < _MOST_BELOW:
             for name in _directories(group):
@@ -71,15 +73,15 @@ class Groups:
         return found
 
     def oom_kills(self, group: str) -> int | None:
-        """Processes of a container that the kernel killed for lack of memory; None where nobody counts."""
+        """Return how many processes of a container the kernel killed for lack of memory; None where nobody counts."""
         return memory.oom_kills(read(f"{group}/{'memory.events' if self.version == 2 else 'memory.oom_control'}"))
 
     def memory_limit(self, group: str) -> int | None:
-        """In bytes; None without one."""
+        """Return the memory limit in bytes; None without one."""
         return memory.limit(read(f"{group}/{'memory.max' if self.version == 2 else 'memory.limit_in_bytes'}"))
 
     def limit_reached(self, group: str) -> bool | None:
-        """Whether a container needed more memory than its own limit; None where that is not known."""
+        """Return whether a container needed more memory than its own limit; None where that is not known."""
         return limit_reached_in(group) if self.version == 2 else None
 
 

@@ -28,11 +28,11 @@ class Lines:
         self._greeted = False
 
     def say(self, **fields: Any) -> None:
-        """A line without a number: an answer, which nobody misses later."""
+        """Write a line without a number: an answer, which nobody misses later."""
         self._write(_encoded(fields))
 
     def tell(self, **fields: Any) -> None:
-        """A line that a client must not miss."""
+        """Write a line that a client must not miss."""
         self._last += 1
         line = _encoded({"seq": self._last, **fields})
         self._kept.append((self._last, line))
@@ -40,7 +40,7 @@ class Lines:
             self._write(line)
 
     def go_on(self, after: int) -> None:
-        """A client is there and has seen the lines up to `after`."""
+        """Send the lines after `after` to a client that is there and has seen the lines up to it."""
         self._greeted = True
         first = self._kept[0][0] if self._kept else self._last + 1
         if after + 1 < first:
@@ -68,8 +68,11 @@ class Recorder:
         evidence: Evidence = "observed",
         at_ns: int | None = None,
     ) -> None:
-        """`container` is the id that the runtime gave it: the agent does not know its name. `at_ns` (monotonic) is when
-        it was, None for now. `facts` are those of the kind, but for what could not be read: that is null."""
+        """Write a record.
+
+        `container` is the id that the runtime gave it: the agent does not know its name. `at_ns` (monotonic) is when it
+        was, None for now. `facts` are those of the kind, but for what could not be read: that is null.
+        """
         self._number += 1
         now, wall = self._clock.monotonic_ns(), self._clock.wall_ns()
         at = now if at_ns is None else at_ns

@@ -44,7 +44,7 @@ class Request:
 
 
 def parse_request(line: bytes) -> Request:
-    """Raises BadRequest."""
+    """Parse a request. Raises BadRequest."""
     if len(line) > MOST_BYTES:
         raise BadRequest(f"a line of more than {MOST_BYTES} bytes")
     try:

@@ -70,7 +70,7 @@ class RuleWatch:
         self._plan()
 
     def forget(self, addresses: Iterable[str]) -> None:
-        """Without any address nothing is listened to."""
+        """Forget these addresses. Without any address nothing is listened to."""
         for each in addresses:
             self._followed.pop(_packed(each), None)
             self._names.pop(_packed(each), None)

@@ -109,7 +109,7 @@ class RuleSet:
                 self._targets.setdefault(chain, set()).update(found)
 
     def receives(self) -> dict[bytes, frozenset[str]]:
-        """Packed address → the Services that send new connections there now ("": one whose name is not known)."""
+        """Map each packed address to the Services that send new connections there now ("": of unknown name)."""
         ahead, reached = list(self._hooks), set(self._hooks)
         found: dict[bytes, set[str]] = {}
         while ahead:

@@ -44,7 +44,7 @@ class AuditedWrite(NamedTuple):
 
     @property
     def facts(self) -> "Audited":
-        """What a record says of the request besides user and user agent."""
+        """Return what a record says of the request besides user and user agent."""
         facts: Audited = {"auditId": self.audit_id, "sourceIPs": list(self.source_ips)}
         if self.impersonator:
             facts["impersonator"] = self.impersonator

@@ -79,7 +79,7 @@ def parse_endpoint(text: str) -> str:
 
 
 def is_loopback_url(url: str) -> bool:
-    """Whether a URL of `parse_endpoint` is on this machine."""
+    """Return whether a URL of `parse_endpoint` is on this machine."""
     return _is_loopback(urlsplit(url).hostname or "")
 
 

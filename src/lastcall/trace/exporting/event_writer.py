@@ -35,7 +35,7 @@ class EventWriter:
         self._sent = self._failed = self._dropped = self._there = 0
 
     def delivered(self) -> Delivered:
-        """`there`: it had been written before."""
+        """Return how many Events were delivered; `there`: it had been written before."""
         return {"sent": self._sent, "there": self._there, "failed": self._failed, "dropped": self._dropped,
                 "waiting": len(self._queue) + (not self._idle.is_set() and not self._queue)}  # fmt: skip
 
@@ -64,7 +64,7 @@ class EventWriter:
             self._idle.set()
 
     async def flush(self, seconds: float) -> bool:
-        """False when not everything was dealt with in that time."""
+        """Wait until everything is dealt with. Return False when `seconds` did not suffice."""
         try:
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
@@ -73,7 +73,7 @@ class EventWriter:
         return True
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is held open."""
 
     async def _write(self, event: Object) -> None:
         wait = FIRST_WAIT_SECONDS

@@ -98,7 +98,7 @@ class Metrics:
         self._deliveries.ways[way] = counts
 
     def page(self, accept: str) -> tuple[bytes, str]:
-        """(body, Content-Type) in the format that the scraper asks for; only OpenMetrics has exemplars."""
+        """Return (body, Content-Type) in the format that the scraper asks for; only OpenMetrics has exemplars."""
         encoder, content_type = choose_encoder(accept)
         return encoder(self.registry), content_type
 

@@ -88,7 +88,7 @@ class SpanSender:
         self._sent = self._failed = self._rejected = self._dropped = 0
 
     def delivered(self) -> Delivered:
-        """In spans."""
+        """Return how many spans were delivered."""
         failed = self._failed + self._rejected
         return {"sent": self._sent - self._rejected, "failed": failed, "dropped": self._dropped,
                 "waiting": self._waiting}  # fmt: skip

@@ -37,7 +37,7 @@ class Sample:
 
 
 def measure(ending: Ending) -> tuple[Workload, list[Sample]]:
-    """Whose end it was, and everything that it adds."""
+    """Return whose end it was, and everything that it adds."""
     return workload_of(ending), list(_samples(ending))
 
 
@@ -70,7 +70,7 @@ def _of_run(ending: Ending, run: ContainerEnding) -> Iterator[Sample]:
 
 
 def cause_of_137(run: ContainerEnding) -> Cause137 | None:
-    """Why it has the exit code 137, None when it has another one."""
+    """Return why it has the exit code 137, None when it has another one."""
     if run.exit.code != 137 and not run.exit.sigkilled:
         return None
     if run.exit.killed_by == "out of memory" or (
@@ -87,8 +87,10 @@ def cause_of_137(run: ContainerEnding) -> Cause137 | None:
 
 
 def grace_used(ending: Ending) -> float | None:
-    """Hook, wait and drain of the container that ended last, as a part of the grace period; above 1 when it was
-    killed. None when nothing had to be stopped, or without a grace period."""
+    """Return hook, wait and drain of the container that ended last, as a part of the grace period.
+
+    Above 1 when it was killed. None when nothing had to be stopped, or without a grace period.
+    """
     budget = ending.budget
     if budget is None or budget.grace <= 0:
         return None
@@ -96,7 +98,7 @@ def grace_used(ending: Ending) -> float | None:
 
 
 def lost_endpoint_windows(ending: Ending) -> list[float]:
-    """For each Service that still had the Pod as ready when it served no longer: seconds until that ended.
+    """Return the seconds until a Service no longer had the Pod as ready, for each that had it when it served no longer.
 
     It serves no longer when its first listener closes, where the node saw sockets, else when its last container has
     ended: then the window is at least this long.
@@ -130,7 +132,7 @@ def trace_id_of(ending: Ending) -> str:
 
 
 def exemplar_of(ending: Ending, container: str = "") -> tuple[tuple[str, str], ...]:
-    """Which Pod it was: what no label says. Long names are cut off."""
+    """Return which Pod it was: what no label says. Long names are cut off."""
     labels = [("trace_id", trace_id_of(ending))]
     room = MOST_EXEMPLAR - sum(len(name) + len(value) for name, value in labels)
     for name, value in (("pod", clean(ending.pod.name)), ("container", clean(container))):

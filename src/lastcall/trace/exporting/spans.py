@@ -77,7 +77,7 @@ class _Part:
 
 
 def spans_of(ending: Ending) -> list[Span]:
-    """The trace of a story, the root first; the decision that others may share comes last. Empty without records."""
+    """Return the trace of a story: the root first, a decision that others may share last. Empty without records."""
     zero = next((e for e in ending.entries if e.record.kind == ending.zero_kind), None)
     zero = zero or next(iter(ending.entries), None)
     if zero is None:

@@ -29,7 +29,7 @@ _RANK = {"problem": 0, "warning": 1, "info": 2}
 
 
 def warnings_of(ending: Ending, stamp: str) -> list[Object]:
-    """Events to create, none for a Pod of which nothing was killed. `stamp` is now, in RFC 3339."""
+    """Return the Events to create, none for a Pod of which nothing was killed. `stamp` is now, in RFC 3339."""
     return [_event(ending, run, REASONS[cause], stamp) for run in ending.containers
             if run.exit.sigkilled and (cause := cause_of_137(run)) in REASONS]  # fmt: skip
 
@@ -72,7 +72,7 @@ _OF_RUNS_BEFORE = (
 
 
 def message_of(ending: Ending, run: ContainerEnding) -> str:
-    """The worst finding about the container that has a fix, else the worst one, else the bare fact.
+    """Return the worst finding about the container that has a fix, else the worst one, else the bare fact.
 
     Where its own advice is missing, because the API does not tell enough, the fix is the catalogue's general one.
     """

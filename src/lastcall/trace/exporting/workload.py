@@ -32,7 +32,7 @@ class Workload(NamedTuple):
 
 
 def workload_of(ending: Ending) -> Workload:
-    """The Pod's owner as its record of creation has it: of a ReplicaSet its Deployment, of a Job its CronJob."""
+    """Return the Pod's owner as its record of creation has it: of a ReplicaSet its Deployment, of a Job its CronJob."""
     owner: dict[str, str] = {}
     for entry in ending.entries:
         if entry.record.kind == kinds.POD_CREATED and entry.record.pod_uid == ending.pod.uid:
@@ -75,7 +75,7 @@ class Places:
         return len(self._last)
 
     def place(self, workload: Workload, now: float) -> tuple[Workload, Workload | None]:
-        """(what it is counted under, who lost its place for it). `now` in seconds, never going back."""
+        """Return (what it is counted under, who lost its place for it). `now` in seconds, never going back."""
         gone: Workload | None = None
         if workload not in self._last and len(self._last) >= self._limit:
             oldest = next(iter(self._last), None)

@@ -34,7 +34,7 @@ class RelatedObjects:
         self._cluster = shared.cluster
 
     def handlers(self, resource: Resource) -> tuple[OnEvent, OnList]:
-        """Who hears of the events of a watch, and of a list."""
+        """Return who hears of the events of a watch, and of a list."""
         if resource in OWNERS:
             return self._owner(resource.kind)
         if resource is HORIZONTALPODAUTOSCALERS:

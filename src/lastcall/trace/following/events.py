@@ -31,11 +31,11 @@ class EventIndex:
         self._since: int | None = None
 
     def whole_from_now(self) -> None:
-        """Every Event from now on is known: the watch has begun, or has begun again after a gap."""
+        """Note that every Event from now on is known: the watch has begun, or has begun again after a gap."""
         self._since = self._shared.now().at_ns
 
     def event(self, type_: str, obj: Object) -> None:
-        """An event of the watch."""
+        """Take an event of the watch."""
         event = pod_event_of(obj) if type_ != "DELETED" else None
         if event is None:
             return
@@ -69,7 +69,7 @@ class EventIndex:
         self._on_note(f"fix: {fix('deleteRefused', 'webhook', webhook=webhook)}")
 
     def begin(self, timeline: PodTimeline) -> None:
-        """Its end has begun: what was said of it until now is written, before anything else is written."""
+        """Begin the end of a Pod: what was said of it until now is written, before anything else is written."""
         for event, at in self._before.pop(timeline.uid, ()):
             self._write(timeline, event, at)
 
@@ -81,7 +81,7 @@ class EventIndex:
         self._shared.spawn(self.recall(timeline), f"events of {name_of(timeline.pod)}")
 
     def of_owner(self, pod: Object) -> list[PodEvent]:
-        """What was said of it and, by its owner, about it."""
+        """Return what was said of it and, by its owner, about it."""
         key = f"{pods.controller_of(pod).get('uid')}/{name_of(pod)}"
         mine = [event for event, _ in self._before.get(uid_of(pod), ())]
         return [*mine, *(event for event, _ in self._before.get(key, ()))]

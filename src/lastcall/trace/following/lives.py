@@ -58,7 +58,7 @@ class Handlers:
     foreign: Remembered[Record]
 
     def begin(self, timeline: PodTimeline, now: Moment) -> None:
-        """The end of a Pod has begun: what came before it, and is of it, is written down."""
+        """Begin the end of a Pod: what came before it, and is of it, is written down."""
         for record in self.foreign.pop(timeline.uid, ()):
             timeline.add(record)
         self.event_index.begin(timeline)
@@ -106,7 +106,7 @@ class PodTracker:
         self._closing: dict[str, int] = {}
 
     def following(self) -> int:
-        """How many Pods are there that are followed."""
+        """Return how many Pods are there that are followed."""
         return len(self._living) + len(self._timelines)
 
     def name_of(self, uid: str) -> str:
@@ -117,7 +117,7 @@ class PodTracker:
         return f"{pod.namespace}/{pod.name}" if pod is not None else ""
 
     def listed(self, items: Iterable[Object]) -> None:
-        """All Pods that are there."""
+        """Take all Pods that are there."""
         there = set()
         for pod in items:
             there.add(uid_of(pod))
@@ -129,7 +129,7 @@ class PodTracker:
         self._listeners.listed()
 
     def event(self, type_: str, pod: Object) -> None:
-        """An event of the watch."""
+        """Take an event of the watch."""
         if type_ == "DELETED":
             self._deleted(pod)
             return

@@ -21,7 +21,7 @@ class LogReader:
         self._streams: Counter[str] = Counter()
 
     def listens(self, uid: str) -> bool:
-        """Whether a container of the Pod is being listened to."""
+        """Return whether a container of the Pod is being listened to."""
         return self._streams[uid] > 0
 
     def begin(self, timeline: PodTimeline, now: Moment) -> None:

@@ -22,7 +22,7 @@ class EndpointTracker:
         self._early: Remembered[tuple[Draft, Moment]] = Remembered()
 
     def change(self, type_: str, obj: Object) -> None:
-        """An event of the watch."""
+        """Take an event of the watch."""
         key, now = (namespace_of(obj), name_of(obj)), self._shared.now()
         service, old = self._known.get(key, (endpoints.service_of(obj), {}))
         new = {} if type_ == "DELETED" else endpoints.endpoints_of(obj)
@@ -34,7 +34,7 @@ class EndpointTracker:
             self._known[key] = (service, new)
 
     def listed(self, items: Iterable[Object]) -> None:
-        """All slices that are there."""
+        """Take all slices that are there."""
         there = set()
         for obj in items:
             there.add((namespace_of(obj), name_of(obj)))
@@ -45,7 +45,7 @@ class EndpointTracker:
                 self._endpoint(uid, each, self._shared.now())
 
     def begin(self, timeline: PodTimeline, now: Moment) -> None:
-        """Its end has begun: what its endpoints did just before is of it."""
+        """Begin the end of a Pod: what its endpoints did just before is of it."""
         for early, at in self._early.pop(timeline.uid, ()):
             if now.at_ns - at.at_ns < EARLY_NS:
                 timeline.write(replace(early, at_ns=max(at.at_ns, (timeline.deleted_ns or 0) + 1)), now)

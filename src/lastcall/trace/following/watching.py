@@ -44,12 +44,12 @@ class Watches:
         self._event_index: EventIndex
 
     def commands(self) -> list[str]:
-        """For an administrator's shell: what gives all the rights that are missing."""
+        """Return commands for an administrator's shell, which grant all missing permissions."""
         missing = sorted(self.missing.items())  # not as the answers came: a role's name has its rights
         return commands_for(right for _, each in missing for right in each.rights)
 
     def refused(self, resource: Resource, namespace: str, error: StatusError, subresource: str = "") -> None:
-        """A request was not allowed."""
+        """Note that a request was not allowed."""
         right = missing(resource, error, subresource=subresource)
         if (right.resource, namespace) in self.missing:
             return

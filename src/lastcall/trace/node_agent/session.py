@@ -27,7 +27,7 @@ class Session:
         self._socket: aiohttp.ClientWebSocketResponse | None = None
 
     async def say(self, **fields: Any) -> None:
-        """One line. Raises ConnectionLost."""
+        """Send one line. Raises ConnectionLost."""
         if self._socket is None or self._socket.closed:
             raise ConnectionLost(f"{self._path}: not attached")
         try:
@@ -36,7 +36,7 @@ class Session:
             raise ConnectionLost(f"{self._path}: {error}") from error
 
     async def lines(self, on_open: Callable[[], None]) -> AsyncIterator[bytes]:
-        """Whole lines. Raises StatusError, ConnectionLost, BadLine."""
+        """Yield whole lines. Raises StatusError, ConnectionLost, BadLine."""
         query = [("container", CONTAINER), ("stdin", "true"), ("stdout", "true"), ("stderr", "true")]
         rest = b""
         async with self._client.websocket(self._path, query, (PROTOCOL,)) as socket:

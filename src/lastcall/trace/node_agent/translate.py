@@ -108,8 +108,10 @@ class NodeClock:
         self.offset: Offset | None = None
 
     def answered(self, sent_ns: int, at_ns: int, received_ns: int) -> None:
-        """`at_ns` of its clock was between `sent_ns` and `received_ns` of ours. A clock that was set, as that of a node
-        that rested, is measured anew."""
+        """Take a sample: `at_ns` of its clock was between `sent_ns` and `received_ns` of ours.
+
+        A clock that was set, as that of a node that rested, is measured anew.
+        """
         sample = Sample(sent_ns / _SECOND, at_ns / _SECOND, received_ns / _SECOND)
         self._samples.append(sample)
         try:
@@ -120,12 +122,12 @@ class NodeClock:
             self.offset = offset_of(self._samples)
 
     def ours_ns(self, at_ns: int) -> int | None:
-        """A time of its clock on ours; None before the first answer."""
+        """Convert a time of its clock to ours; None before the first answer."""
         return None if self.offset is None else int(self.offset.to_ours(at_ns / _SECOND) * _SECOND)
 
 
 def parse_line(line: bytes) -> dict[str, Any]:
-    """Raises BadLine."""
+    """Parse a line. Raises BadLine."""
     if len(line) > MOST_LINE:
         raise BadLine(f"a line of {len(line)} bytes")
     try:
@@ -138,7 +140,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
 
 
 def names_of_containers(pod: Object) -> dict[str, str]:
-    """Container id, without its runtime's name → name, of every run that the Pod's status still names."""
+    """Map each container id, without its runtime's name, to the name: every run that the Pod's status still names."""
     found: dict[str, str] = {}
     status = pod.get("status") or {}
     for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
@@ -151,7 +153,7 @@ def names_of_containers(pod: Object) -> dict[str, str]:
 
 
 def addresses_of(pod: Object) -> list[str]:
-    """The addresses that are the Pod's own, one of each family; none of one with the node's network."""
+    """Return the addresses that are the Pod's own, one of each family; none of one with the node's network."""
     if (pod.get("spec") or {}).get("hostNetwork"):
         return []
     return [str(each["ip"]) for each in (pod.get("status") or {}).get("podIPs") or () if each.get("ip")][:2]

@@ -25,7 +25,7 @@ class ForecastProcess:
         self._waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
     def setup(self, setup: dict[str, Any]) -> None:
-        """Manifests and options of the experiments to come."""
+        """Take manifests and options of the experiments to come."""
         self._setup = setup
         self._waiting.put_nowait({"setup": setup})
 

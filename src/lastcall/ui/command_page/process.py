@@ -42,7 +42,7 @@ from lastcall.world.world import World
 
 
 def main(fd: int) -> None:
-    """`fd` is its end of the socket pair."""
+    """Serve the page; `fd` is its end of the socket pair."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the terminal's are for the command, whose end is this one's
     uvloop.run(_serve(socket.socket(fileno=fd)))

@@ -30,7 +30,7 @@ class FedClusters:
         self._version = ""
 
     def cluster(self, cluster: Cluster) -> None:
-        """A cluster runs; another one that did has ended."""
+        """Take a cluster that runs; another one that did has ended."""
         self.over()
         self._stories, self._on_object, self._before = {}, None, []
         self._version = str(cluster.facts["kubernetesVersion"])
@@ -38,7 +38,7 @@ class FedClusters:
         self._clusters.put_nowait((cluster, self._records))
 
     def records(self, messages: list[dict[str, Any]]) -> list[Record]:
-        """More of its records."""
+        """Take more of its records, and return them."""
         records = [read_record({"record": each}) for each in messages]
         if self._records is not None:
             self._records.put_nowait(records)
@@ -60,13 +60,13 @@ class FedClusters:
         return ending
 
     def over(self) -> None:
-        """It has ended."""
+        """End the cluster's records: it has ended."""
         if self._records is not None:
             self._records.put_nowait(None)
             self._records = None
 
     def bye(self) -> None:
-        """None comes any more."""
+        """End: no cluster comes any more."""
         self.over()
         self._clusters.put_nowait(None)
 

@@ -23,7 +23,7 @@ def traced_to_wire(traced: Traced) -> dict[str, Any]:
 
 
 def traced_from_wire(wired: Mapping[str, Any], outcomes: Sequence[Outcome]) -> Traced:
-    """As it was, with these requests."""
+    """Convert it back from JSON, with these requests."""
     printed = {uid: {int(number): count for number, count in ids.items()} for uid, ids in wired["printed"].items()}
     reached_at = reached(outcomes) if wired["reached"] else ()
     return Traced(**{**wired, "pods": lives_from_wire(wired["pods"]), "printed": printed, "reached": reached_at})

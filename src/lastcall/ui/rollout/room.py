@@ -57,7 +57,7 @@ class RolloutRoom:
     # -- fed by the command -------------------------------------------------------------------------------------------
 
     def update(self, state: Mapping[str, Any]) -> None:
-        """How far it is. Another `number` is another experiment."""
+        """Take how far it is. Another `number` is another experiment."""
         if state.get("number") != self._state.get("number"):
             self._records.clear()
             self._outcomes.clear()
@@ -76,13 +76,13 @@ class RolloutRoom:
         self._stale = True
 
     def forecast(self, answer: dict[str, Any]) -> None:
-        """An answer of the forecaster; one that is not the latest asked for is dropped."""
+        """Take an answer of the forecaster; one that is not the latest asked for is dropped."""
         if answer.get("number") == self._asked:
             self._forecast = answer
             self._stale = True
 
     def bye(self) -> None:
-        """The command ends: what is known is drawn once more."""
+        """Draw what is known once more: the command ends."""
         if self._state:
             self._state |= {"over": True, "idle": True}
             self.draw()
@@ -100,7 +100,7 @@ class RolloutRoom:
             await self._clock.sleep(max(DRAW_SECONDS, took * _SHARE))
 
     def draw(self) -> None:
-        """A new version of the document."""
+        """Draw a new version of the document."""
         self._stale = False
         state, now = self._state, monotonic(self._clock)
         over = bool(state.get("over"))
@@ -193,7 +193,7 @@ class RolloutRoom:
         return self._asked
 
     def run_again(self, changes: Mapping[str, Any]) -> None:
-        """Another experiment: with `values`, or with the advice. Raises ValueError, LookupError while one runs."""
+        """Start another experiment, with `values` or the advice. Raises ValueError, LookupError while one runs."""
         if not self._state or not self._state.get("idle"):
             raise LookupError("an experiment is running: wait until it ends")
         if self._state.get("theirs"):

@@ -43,13 +43,13 @@ class Values:
 
 
 def values_of(workload: dict[str, Any], hops: Mapping[str, float]) -> Values:
-    """As the manifest has them."""
+    """Return the values as the manifest has them."""
     every = {hop: hops.get(hop, 0.0) for hop in HOPS}
     return Values(own_wait(workload), grace_of(workload), _max_unavailable(workload), every)
 
 
 def read_values(wired: Mapping[str, Any], own: Values) -> Values:
-    """What the page sends; what it does not say is as in `own`. Raises ValueError, with the field."""
+    """Read what the page sends; what it does not say is as in `own`. Raises ValueError, with the field."""
     hops = wired.get("hops") or {}
     if not isinstance(hops, dict):
         raise ValueError("hops: write an object of seconds")
@@ -67,8 +67,10 @@ def read_values(wired: Mapping[str, Any], own: Values) -> Values:
 
 
 def patch_of(workload: dict[str, Any], values: Values, own: Values, *, sleep_hooks: bool = True) -> dict[str, Any]:
-    """A strategic merge patch of what differs from the manifest; {} when nothing differs. `sleep_hooks`: the version of
-    Kubernetes knows preStop sleeps."""
+    """Return a strategic merge patch of what differs from the manifest; {} when nothing differs.
+
+    `sleep_hooks`: the version of Kubernetes knows preStop sleeps.
+    """
     patch: dict[str, Any] = {}
     if values.sleep is not None and values.sleep != own.sleep:
         patch = sleep_patch(workload, values.sleep, 0, sleep_hooks=sleep_hooks)
@@ -82,13 +84,13 @@ def patch_of(workload: dict[str, Any], values: Values, own: Values, *, sleep_hoo
 
 
 def replicas_of(workload: AnyObject) -> int:
-    """How many Pods it wants; of a DaemonSet one is counted."""
+    """Return how many Pods it wants; of a DaemonSet one is counted."""
     wanted = (workload.get("spec") or {}).get("replicas")
     return 1 if wanted is None else int(wanted)
 
 
 def least_unavailable(workload: AnyObject) -> int:
-    """1 when maxSurge is 0, as the two must not both be 0 (validation.go:validateRollingUpdateDeployment)."""
+    """Return 1 when maxSurge is 0, as the two must not both be 0 (validation.go:validateRollingUpdateDeployment)."""
     update = _rolling_update(workload)
     default = "25%" if workload.get("kind") == "Deployment" else 0
     surge = update.get("maxSurge", default)

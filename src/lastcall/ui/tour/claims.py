@@ -28,7 +28,7 @@ Claim = Callable[[Seen], Found | None]
 
 
 def near(value: float, wanted: float) -> bool:
-    """Not earlier than a rule says, and not much later."""
+    """Return whether it is not earlier than a rule says, and not much later."""
     return wanted - 0.1 <= value <= wanted + NEAR
 
 
@@ -36,7 +36,7 @@ def near(value: float, wanted: float) -> bool:
 
 
 def accepted(seen: Seen) -> Found | None:
-    """The answer comes long before the Pod is gone."""
+    """Check that the answer comes long before the Pod is gone."""
     gone, answer = seen.ending.gone, seen.answers[0] if seen.answers else None
     if gone is None or answer is None:
         return None
@@ -44,7 +44,7 @@ def accepted(seen: Seen) -> Found | None:
 
 
 def marked(seen: Seen) -> Found | None:
-    """The object has deletionTimestamp and deletionGracePeriodSeconds, its own grace period."""
+    """Check that the object has deletionTimestamp and deletionGracePeriodSeconds, its own grace period."""
     answer = seen.answers[0] if seen.answers else None
     if answer is None or answer.marked is None:
         return None
@@ -54,7 +54,7 @@ def marked(seen: Seen) -> Found | None:
 
 
 def asked_for(seen: Seen) -> Found | None:
-    """The DELETE's grace period counts, not the Pod's."""
+    """Check that the DELETE's grace period counts, not the Pod's."""
     answer, main = seen.answers[0] if seen.answers else None, seen.main
     if answer is None or answer.marked is None or main is None or main.stop.kill_at is None:
         return None
@@ -64,7 +64,7 @@ def asked_for(seen: Seen) -> Found | None:
 
 
 def shortened(seen: Seen) -> Found | None:
-    """A later DELETE with less time counts, one with more changes nothing."""
+    """Check that a later DELETE with less time counts, and one with more changes nothing."""
     graces = [each.marked[1] for each in seen.answers if each.marked is not None]
     if len(graces) < 3 or seen.at(kinds.GRACE_SHORTENED) is None:
         return None
@@ -73,7 +73,7 @@ def shortened(seen: Seen) -> Found | None:
 
 
 def not_interrupted(seen: Seen) -> Found | None:
-    """A stop under way keeps the time with which it began."""
+    """Check that a stop under way keeps the time with which it began."""
     answer, main = seen.answers[0] if seen.answers else None, seen.main
     if answer is None or answer.marked is None or main is None or main.stop.kill_at is None:
         return None
@@ -81,7 +81,7 @@ def not_interrupted(seen: Seen) -> Found | None:
 
 
 def removed_at_once(seen: Seen) -> Found | None:
-    """Nothing has to be stopped: no grace period, gone with the answer."""
+    """Check that nothing has to be stopped: no grace period, gone with the answer."""
     removed = seen.at(kinds.OBJECT_REMOVED)
     if removed is None:
         return None
@@ -94,7 +94,7 @@ def removed_at_once(seen: Seen) -> Found | None:
 
 
 def branches(seen: Seen) -> Found | None:
-    """Kubelet and endpoint controller begin at the same time, from the same object."""
+    """Check that kubelet and endpoint controller begin at the same time, from the same object."""
     kubelet, slice_ = seen.at(kinds.TERMINATION_OBSERVED), seen.at(kinds.ENDPOINT_CHANGED)
     if kubelet is None or slice_ is None:
         return None
@@ -104,7 +104,7 @@ def branches(seen: Seen) -> Found | None:
 
 
 def not_ready(seen: Seen) -> Found | None:
-    """The endpoint is not ready as soon as it is terminating."""
+    """Check that the endpoint is not ready as soon as it is terminating."""
     change = next((each for each in seen.ending.endpoints if each.at >= 0), None)
     if change is None:
         return None
@@ -121,7 +121,7 @@ def not_ready(seen: Seen) -> Found | None:
 
 
 def proxies(seen: Seen) -> Found | None:
-    """The proxy of each node writes its rules by itself, after the slice has changed."""
+    """Check that the proxy of each node writes its rules by itself, after the slice has changed."""
     slice_, rules = seen.at(kinds.ENDPOINT_CHANGED), seen.rules
     if slice_ is None or rules is None:
         return None
@@ -134,7 +134,10 @@ def proxies(seen: Seen) -> Found | None:
 
 
 def race(seen: Seen) -> Found | None:
-    """The stop signal does not wait for the proxies. Which of exit and rules comes first is chance, and not claimed."""
+    """Check that the stop signal does not wait for the proxies.
+
+    Which of exit and rules comes first is chance, and not claimed.
+    """
     main, rules = seen.main, seen.rules
     if main is None or main.exit.at is None or main.stop.signal_at is None or rules is None:
         return None
@@ -144,7 +147,7 @@ def race(seen: Seen) -> Found | None:
 
 
 def head_start(seen: Seen) -> Found | None:
-    """With a hook that waits, the rules are written before the stop signal."""
+    """Check that with a hook that waits, the rules are written before the stop signal."""
     main, rules = seen.main, seen.rules
     if main is None or main.stop.signal_at is None or rules is None:
         return None
@@ -152,7 +155,7 @@ def head_start(seen: Seen) -> Found | None:
 
 
 def replaced(seen: Seen) -> Found | None:
-    """The owner makes another Pod while the old one still ends."""
+    """Check that the owner makes another Pod while the old one still ends."""
     if seen.replaced is None or seen.ending.gone is None:
         return None
     return Found(seen.replaced < seen.ending.gone, {"made": seen.replaced, "gone": seen.ending.gone})
@@ -162,7 +165,7 @@ def replaced(seen: Seen) -> Found | None:
 
 
 def worker(seen: Seen) -> Found | None:
-    """The kubelet's worker sees the mark, and works with the grace period that it has decided on."""
+    """Check that the kubelet's worker sees the mark, and works with the grace period that it has decided on."""
     observed, decided = seen.at(kinds.TERMINATION_OBSERVED), seen.entry(kinds.GRACE_DECIDED)
     if observed is None or decided is None:
         return None
@@ -171,7 +174,7 @@ def worker(seen: Seen) -> Found | None:
 
 
 def order(seen: Seen) -> Found | None:
-    """Hook, then stop signal, then the exit."""
+    """Check the order: hook, then stop signal, then the exit."""
     main, hook = seen.main, seen.hook
     if main is None or hook is None or hook.started_at is None or hook.finished_at is None:
         return None
@@ -182,7 +185,7 @@ def order(seen: Seen) -> Found | None:
 
 
 def parallel(seen: Seen) -> Found | None:
-    """Every container gets its signal at the same time; the slowest decides."""
+    """Check that every container gets its signal at the same time, and the slowest decides."""
     both = [each for each in seen.ending.containers if each.kind == "container"]
     terms = [each.stop.signal_at for each in both if each.stop.signal_at is not None]
     exits = [each.exit.at for each in both if each.exit.at is not None]
@@ -193,7 +196,7 @@ def parallel(seen: Seen) -> Found | None:
 
 
 def sidecar_last(seen: Seen) -> Found | None:
-    """A sidecar's signal comes when the regular containers have ended."""
+    """Check that a sidecar's signal comes when the regular containers have ended."""
     main, side = seen.main, next((each for each in seen.ending.containers if each.kind == "sidecar"), None)
     if main is None or side is None or main.exit.at is None or side.stop.signal_at is None:
         return None
@@ -204,7 +207,7 @@ def sidecar_last(seen: Seen) -> Found | None:
 
 
 def hook_succeeded(seen: Seen) -> Found | None:
-    """The hook ran to its end before the signal."""
+    """Check that the hook ran to its end before the signal."""
     main, hook = seen.main, seen.hook
     if main is None or hook is None or hook.finished_at is None or main.stop.signal_at is None:
         return None
@@ -215,7 +218,7 @@ def hook_succeeded(seen: Seen) -> Found | None:
 
 
 def hook_failed(seen: Seen) -> Found | None:
-    """A hook that fails delays nothing and prevents nothing."""
+    """Check that a hook that fails delays nothing and prevents nothing."""
     main, hook = seen.main, seen.hook
     if (
         main is None
@@ -232,7 +235,10 @@ def hook_failed(seen: Seen) -> Found | None:
 
 
 def hook_counts(seen: Seen) -> Found | None:
-    """The hook's time is taken off the grace period: SIGKILL comes when that is over, counted from the beginning."""
+    """Check that the hook's time is taken off the grace period.
+
+    SIGKILL comes when that is over, counted from the beginning.
+    """
     main, hook, grace = seen.main, seen.hook, seen.ending.grace_seconds
     if main is None or hook is None or main.stop.kill_at is None or main.stop.timeout is None or grace is None:
         return None
@@ -241,7 +247,10 @@ def hook_counts(seen: Seen) -> Found | None:
 
 
 def floor(seen: Seen) -> Found | None:
-    """A hook that takes all of the grace period is not waited for, and two seconds are left for the signal."""
+    """Check that the kubelet does not wait for a hook that takes all of the grace period.
+
+    Two seconds are left for the signal.
+    """
     main, grace = seen.main, seen.ending.grace_seconds
     if main is None or main.stop.signal_at is None or main.stop.kill_at is None or grace is None:
         return None
@@ -250,7 +259,7 @@ def floor(seen: Seen) -> Found | None:
 
 
 def budget(seen: Seen) -> Found | None:
-    """Hook, drain and what is left are the grace period."""
+    """Check that hook, drain and what is left are the grace period."""
     parts = seen.ending.budget
     if parts is None or seen.ending.gone is None:
         return None
@@ -261,7 +270,7 @@ def budget(seen: Seen) -> Found | None:
 
 
 def least_second(seen: Seen) -> Found | None:
-    """Grace period 0 is at least one second for the kubelet."""
+    """Check that grace period 0 is at least one second for the kubelet."""
     decided = seen.entry(kinds.GRACE_DECIDED)
     main = seen.main
     if decided is None or main is None or main.stop.timeout is None:
@@ -274,7 +283,7 @@ def least_second(seen: Seen) -> Found | None:
 
 
 def signalled_once(seen: Seen) -> Found | None:
-    """PID 1 gets one stop signal."""
+    """Check that PID 1 gets one stop signal."""
     sent = [each for each in seen.ending.signals if each.signal == "SIGTERM"]
     if not sent or seen.exited is None:
         return None
@@ -282,7 +291,7 @@ def signalled_once(seen: Seen) -> Found | None:
 
 
 def not_noticed(seen: Seen) -> Found | None:
-    """PID 1 without a handler goes on as if nothing had been sent."""
+    """Check that PID 1 without a handler goes on as if nothing had been sent."""
     main = seen.main
     if main is None or main.stop.signal_at is None or main.exit.at is None:
         return None
@@ -291,7 +300,7 @@ def not_noticed(seen: Seen) -> Found | None:
 
 
 def killed(seen: Seen) -> Found | None:
-    """SIGKILL when the grace period is over."""
+    """Check that SIGKILL comes when the grace period is over."""
     main, grace = seen.main, seen.ending.grace_seconds
     if main is None or main.stop.kill_at is None or grace is None or main.exit.code is None:
         return None
@@ -299,7 +308,7 @@ def killed(seen: Seen) -> Found | None:
 
 
 def ended_with(code: int) -> Claim:
-    """Its exit code is this one."""
+    """Return the claim that its exit code is this one."""
 
     def claim(seen: Seen) -> Found | None:
         main = seen.main
@@ -311,7 +320,7 @@ def ended_with(code: int) -> Claim:
 
 
 def not_restarted(seen: Seen) -> Found | None:
-    """Whatever it exits with, it is not started again, though its restartPolicy is Always."""
+    """Check that, whatever it exits with, it is not started again, though its restartPolicy is Always."""
     main = seen.main
     if main is None or main.exit.code is None or seen.ending.gone is None:
         return None
@@ -320,7 +329,7 @@ def not_restarted(seen: Seen) -> Found | None:
 
 
 def phase(seen: Seen) -> Found | None:
-    """The last phase is Succeeded or Failed."""
+    """Check that the last phase is Succeeded or Failed."""
     removed = seen.at(kinds.OBJECT_REMOVED)
     written = [
         str(each.facts_as(kinds.POD_STATUS_WRITTEN).get("phase"))
@@ -336,7 +345,7 @@ def phase(seen: Seen) -> Found | None:
 
 
 def final_delete(seen: Seen) -> Found | None:
-    """The kubelet's own DELETE comes after the last exit, and removes the object."""
+    """Check that the kubelet's own DELETE comes after the last exit, and removes the object."""
     exited, sent, removed = seen.exited, seen.at(kinds.FINAL_DELETE_SENT), seen.at(kinds.OBJECT_REMOVED)
     if exited is None or sent is None or removed is None:
         return None
@@ -352,7 +361,7 @@ def held(seen: Seen) -> Found | None:
 
 
 def forced(seen: Seen) -> Found | None:
-    """The object is gone before the process."""
+    """Check that the object is gone before the process."""
     removed, exited = seen.at(kinds.OBJECT_REMOVED), seen.exited
     if removed is None or exited is None:
         return None
@@ -360,7 +369,7 @@ def forced(seen: Seen) -> Found | None:
 
 
 def refused(seen: Seen) -> Found | None:
-    """The budget refuses the first eviction with 429; without it the next one is taken."""
+    """Check that the budget refuses the first eviction with 429, and that without it the next one is taken."""
     codes = [each.code for each in seen.answers if each.what == "evict"]
     if len(codes) < 2:
         return None
@@ -368,7 +377,7 @@ def refused(seen: Seen) -> Found | None:
 
 
 def as_deleted(seen: Seen) -> Found | None:
-    """From there on it is the same end: signal, drain, exit 0."""
+    """Check that from there on it is the same end: signal, drain, exit 0."""
     main = seen.main
     if main is None or main.stop.signal_at is None or main.exit.at is None or main.exit.code is None:
         return None
@@ -428,7 +437,7 @@ def checked(seen: Seen | None, whole: bool) -> dict[str, dict[str, Any]]:
 
 
 def is_over(ending: Ending) -> bool:
-    """Whether the object is gone and the node has nothing left to do."""
+    """Return whether the object is gone and the node has nothing left to do."""
     finished = any(each.record.kind == kinds.WORKER_FINISHED for each in ending.entries)
     on_node = any(each.started for each in ending.containers)
     return ending.gone is not None and (finished or not on_node) and not is_ongoing(ending)

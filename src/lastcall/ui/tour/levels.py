@@ -44,12 +44,12 @@ class Level:
 
     @property
     def run(self) -> str:
-        """The name of its runs, which no experiment has."""
+        """Return the name of its runs, which no experiment has."""
         return f"level-{self.id}"
 
     @property
     def solved(self) -> str:
-        """The manifest that reaches the goal."""
+        """Return the manifest that reaches the goal."""
         text = self.manifest
         for old, new in self.solution:
             text = text.replace(old, new)
@@ -58,7 +58,7 @@ class Level:
 
 @functools.cache
 def levels() -> Mapping[str, Level]:
-    """By id, in their order."""
+    """Return the levels by id, in their order."""
     found = orjson.loads((resources.files("lastcall.ui.tour") / "levels.json").read_bytes())
     return {each["id"]: _level(each) for each in found}
 
@@ -84,7 +84,7 @@ def _level(data: Mapping[str, Any]) -> Level:
 
 
 def level_document(level: Level) -> dict[str, Any]:
-    """What the page gets."""
+    """Return what the page gets."""
     return {
         "id": level.id,
         "rule": level.rule,

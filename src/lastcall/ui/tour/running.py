@@ -80,7 +80,7 @@ class Run:
         """Nothing more will be shown; it may still take its namespace away."""
 
     async def run(self) -> None:
-        """To its end, or until it is cancelled; in both cases nothing of it stays. Errors are shown, not raised."""
+        """Run to its end, or until it is cancelled; in both cases nothing of it stays. Errors are shown, not raised."""
         try:
             self._tell("preparing")
             await self._sweep()
@@ -254,7 +254,7 @@ class Run:
 
 
 async def remove_namespace(client: Client, name: str) -> None:
-    """DELETE of the namespace, and of the finalizers of its Pods, without which it would stay. Raises StatusError."""
+    """Delete the namespace, and the finalizers of its Pods, without which it would stay. Raises StatusError."""
     for pod in (await client.list(PODS, name)).items:
         if pod["metadata"].get("finalizers"):
             with suppress(StatusError):
@@ -267,7 +267,7 @@ async def remove_namespace(client: Client, name: str) -> None:
 
 
 def command_of(act: Act, name: str, namespace: str, experiment: Experiment) -> str:
-    """The kubectl command that does the same."""
+    """Return the kubectl command that does the same."""
     where = f"{name} -n {namespace}"
     if act.what == "evict":
         body = orjson.dumps(eviction(name, namespace, {})).decode()

@@ -38,7 +38,7 @@ class Seen:
     replaced: float | None = None
 
     def at(self, kind: "Kind[Any]", container: str = "") -> float | None:
-        """When the first record of a kind was written since the DELETE."""
+        """Return when the first record of a kind was written since the DELETE."""
         found = self.entry(kind, container)
         return found.at if found else None
 
@@ -54,7 +54,7 @@ class Seen:
 
     @property
     def main(self) -> ContainerEnding | None:
-        """The first regular container."""
+        """Return the first regular container."""
         return next((each for each in self.ending.containers if each.kind == "container"), None)
 
     @property
@@ -63,14 +63,14 @@ class Seen:
 
     @property
     def exited(self) -> float | None:
-        """When the last container ended, once all have."""
+        """Return when the last container ended, once all have."""
         ends = [each.exit.at for each in self.ending.containers if each.started]
         known = [each for each in ends if each is not None]
         return max(known) if known and len(known) == len(ends) else None
 
     @property
     def rules(self) -> float | None:
-        """When the last node's proxy stopped sending new connections to the Pod."""
+        """Return when the last node's proxy stopped sending new connections to the Pod."""
         stopped: dict[str, float] = {}
         for each in self.ending.entries:
             if each.record.kind == kinds.ENDPOINT_RULES_WRITTEN and each.at >= 0:

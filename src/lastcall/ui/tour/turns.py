@@ -22,14 +22,15 @@ class Turns:
         self._tasks: list[Background] = []
 
     def start(self, experiment: str) -> None:
-        """Raises LookupError when there is no such experiment, and TourError while another one runs.
+        """Start an experiment.
 
-        One that only takes its namespace away is not waited for.
+        Raises LookupError when there is no such experiment, and TourError while another one runs. One that only takes
+        its namespace away is not waited for.
         """
         self._start(EXPERIMENTS[experiment])
 
     def start_level(self, level: str, manifest: str, grace: int | None) -> None:
-        """The same of a level, with the learner's manifest, shown as `tour/level-LEVEL`. Raises BadManifest, too."""
+        """Start a level with the learner's manifest, shown as `tour/level-LEVEL`. Raises BadManifest, too."""
         self._start(experiment_of(levels()[level], manifest, grace))
 
     def _start(self, wanted: Experiment) -> None:
