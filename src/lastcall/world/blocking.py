@@ -13,10 +13,10 @@ def sleep(seconds: float) -> None:
 
 
 def monotonic() -> float:
-    """Seconds on the machine's monotonic clock."""
+    """Return the seconds on the machine's monotonic clock."""
     return time.monotonic()
 
 
 def wall() -> float:
-    """Seconds since the Unix epoch."""
+    """Return the seconds since the Unix epoch."""
     return time.time()

@@ -22,11 +22,11 @@ class Clock(Protocol):
     """Reads time and waits for it. All seconds are floats, all `_ns` values are integer nanoseconds."""
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds on the machine's monotonic clock (comparable between processes of one machine)."""
+        """Return the nanoseconds on the machine's monotonic clock (comparable between processes of one machine)."""
         ...
 
     def wall_ns(self) -> int:
-        """Nanoseconds since the Unix epoch."""
+        """Return the nanoseconds since the Unix epoch."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -35,22 +35,22 @@ class Clock(Protocol):
 
 
 def monotonic(clock: Clock) -> float:
-    """Seconds on the monotonic clock."""
+    """Return the seconds on the monotonic clock."""
     return clock.monotonic_ns() / 1e9
 
 
 def now(clock: Clock) -> datetime:
-    """Aware UTC time."""
+    """Return the time as an aware UTC datetime."""
     return datetime.fromtimestamp(clock.wall_ns() / 1e9, UTC)
 
 
 def rfc3339(moment: datetime) -> str:
-    """Kubernetes `metav1.Time`: whole seconds, `Z`."""
+    """Format a moment as Kubernetes' `metav1.Time`: whole seconds, `Z`."""
     return _rfc3339_of(math.floor(moment.timestamp()))
 
 
 def rfc3339_now(clock: Clock) -> str:
-    """`rfc3339(now(clock))`, made once a second."""
+    """Return `rfc3339(now(clock))`, which is made once a second."""
     return _rfc3339_of(clock.wall_ns() // 1_000_000_000)
 
 
@@ -60,7 +60,7 @@ def _rfc3339_of(seconds: int) -> str:
 
 
 def rfc3339_micro(moment: datetime) -> str:
-    """Kubernetes `metav1.MicroTime`: microseconds, `Z`."""
+    """Format a moment as Kubernetes' `metav1.MicroTime`: microseconds, `Z`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

@@ -30,7 +30,7 @@ class Connections:
         self._netlink = NetlinkSocket(NETLINK_NETFILTER)
 
     def endpoint(self, source: Address, destination: Address) -> str:
-        """The address that answers the TCP connection from `source` to `destination`; "" when none is known."""
+        """Return the address that answers the TCP connection from `source` to `destination`; "" if none is known."""
         try:
             body = self._netlink.ask("look at a connection", _GET, _original(source, destination))
         except NetlinkError:
@@ -40,7 +40,7 @@ class Connections:
         return str(IPv4Address(answered_by)) if len(answered_by) == 4 else ""
 
     def forget(self, source: Address, destination: Address) -> None:
-        """As if the connection from `source` to `destination` had never been; nothing if the kernel knows of none.
+        """Make the kernel forget the connection from `source` to `destination`; do nothing if it knows none.
 
         For a SYN that nobody answered, the kernel keeps for two minutes where it was sent: the next connection from
         that port goes there, too, whatever the rules say by then. Many clients do not use one port again so soon, as
@@ -64,7 +64,7 @@ def _original(source: Address, destination: Address) -> bytes:
 
 
 def connections() -> Connections | None:
-    """None where the kernel does not track: then nobody knows which endpoint a lost connection led to."""
+    """Return the kernel's connections; None if it tracks none: then the endpoint of a lost connection is unknown."""
     try:
         return Connections()
     except OSError:

@@ -27,7 +27,7 @@ class Histogram:
         self.sum += value
 
     def add(self, other: "Histogram") -> None:
-        """Count what `other`, which has the same bounds, has counted."""
+        """Add the counts of `other`, which has the same bounds."""
         self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
         self.sum += other.sum
 
@@ -51,19 +51,19 @@ class Registry:
         self._sources: list[WeakMethod[Source]] = []
 
     def add(self, source: Source) -> None:
-        """`source` is a bound method; it is called with each scrape and may raise nothing."""
+        """Add `source`, a bound method that is called at each scrape and must not raise."""
         self._sources = [each for each in self._sources if each() is not None]
         self._sources.append(WeakMethod(source))
 
     def families(self) -> Iterator[Family]:
-        """Of all sources; those of one name that several tell come several times."""
+        """Yield the families of all sources; a name that several sources report comes several times."""
         for each in self._sources:
             if (source := each()) is not None:
                 yield from source()
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Bounds as prometheus.ExponentialBuckets makes them."""
+    """Return bounds as prometheus.ExponentialBuckets makes them."""
     bounds = [start]
     while len(bounds) < count:
         bounds.append(bounds[-1] * factor)

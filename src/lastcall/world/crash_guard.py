@@ -146,15 +146,15 @@ class Faults:
         """Everything that was caught, also what the table has no room for any more."""
 
     def all(self) -> list[Fault]:
-        """The table, in the order of the last occurrence."""
+        """Return all faults, in the order of their last occurrence."""
         return list(self._faults.values())
 
     def of(self, component: str, key: str | None = None) -> list[Fault]:
-        """Those of a component, or of a key of it."""
+        """Return the faults of a component, or of a key of it."""
         return [each for each in self._faults.values() if each.component == component and key in (None, each.key)]
 
     def add(self, component: str, key: str, error: BaseException) -> None:
-        """Count, and tell and log unless that was done often enough."""
+        """Count a fault; record and log it unless that was done often enough."""
         key = key[:MOST_TEXT]
         fault = self._faults.pop((component, key), None) or Fault(component, key)
         self._faults[component, key] = fault
@@ -193,7 +193,7 @@ class _Clock:
 
 
 def as_facts(fault: Fault, role: str) -> FaultFacts:
-    """What the record `FaultCaught` of a role's fault says."""
+    """Return the facts of the record `FaultCaught` for a fault of a role."""
     return {
         "role": role,
         "component": fault.component,
@@ -208,7 +208,7 @@ _installed: Faults | None = None
 
 
 def install(faults: Faults) -> None:
-    """From now on what `caught` is called with is caught, in this process."""
+    """Install the guard in this process: errors given to `caught` are counted from now on and not raised."""
     global _installed
     _installed = faults
 
@@ -231,14 +231,14 @@ class installed:
 
 
 def caught(component: str, key: str, error: Exception) -> None:
-    """Count and log `error`; raises it again where no guard is installed."""
+    """Count and log `error`; raise it again where no guard is installed."""
     if _installed is None:
         raise error
     _installed.add(component, key, error)
 
 
 def noticed(component: str, key: str, error: BaseException) -> bool:
-    """Count what a component has caught itself, if it is of the kind that nobody foresaw; whether it is."""
+    """Count an error that a component caught itself, if it was not foreseen; return whether that is so."""
     unforeseen = isinstance(error, UNFORESEEN)
     if unforeseen and _installed is not None:
         _installed.add(component, key, error)
@@ -272,13 +272,13 @@ class Turn:
 
 
 async def guarded(component: str, key: str, turn: Coroutine[Any, Any, Any]) -> None:
-    """Await `turn`, which is one of its own: a task for one object."""
+    """Await `turn`, which is a task for one object, under a guard of its own."""
     with Turn(component, key):
         await turn
 
 
 async def keep_running(component: str, run: Callable[[], Awaitable[Any]], clock: Sleeping, key: str = "") -> None:
-    """`run()` to its end; again, after a while, when it fails although nobody expected it to."""
+    """Run `run()` to its end; after an unexpected error run it again, with a growing delay."""
     delay = FIRST_DELAY
     while True:
         started = clock.monotonic_ns()
@@ -293,7 +293,7 @@ async def keep_running(component: str, run: Callable[[], Awaitable[Any]], clock:
 
 
 def text_of(error: BaseException) -> str:
-    """One line, without the groups around it."""
+    """Return the text of an error in one line, without the groups around it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     try:

@@ -25,12 +25,12 @@ class Delay:
     _draw: Callable[[Random, float], float]
 
     def seconds(self, random: Random, now: float) -> float:
-        """Never negative. `now` is the monotonic clock's."""
+        """Return the seconds to wait, never negative. `now` is the monotonic clock's."""
         return max(0.0, self._draw(random, now))
 
 
 def parse_delay(text: str) -> Delay:
-    """Raises ValueError."""
+    """Parse a delay: a time, or a distribution of times. Raises ValueError."""
     found = _SHAPE.fullmatch(text.strip().lower())
     if found is None:
         seconds = parse_seconds(text)

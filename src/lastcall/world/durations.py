@@ -13,7 +13,7 @@ _UNITS = "".join(rf"(?:{_NUMBER}{unit}\s*)?" for unit in ("h", "m(?!s)", "s", "m
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of `30s`, `1m30s`, `500ms`, `1h`; a plain number is seconds and may be negative. Raises ValueError."""
+    """Parse `30s`, `1m30s`, `500ms`, `1h` into seconds. A plain number is seconds, any sign. Raises ValueError."""
     stripped = text.strip().lower()
     found = re.fullmatch(_UNITS, stripped)
     if stripped and found is not None:
@@ -26,7 +26,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """As `parse_duration` reads it, in the largest unit that leaves a whole number: `2h`, `90s`, `500ms`."""
+    """Format seconds for `parse_duration`, in the largest unit that leaves a whole number: `2h`, `90s`, `500ms`."""
     for unit, scale in (("h", 3600), ("m", 60), ("s", 1)):
         if seconds and seconds % scale == 0 and (unit != "m" or seconds >= 300):
             return f"{int(seconds // scale)}{unit}"
@@ -34,7 +34,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_seconds(text: str) -> float:
-    """`1s`, `250ms`, `1m30s`, `1.5`. Raises ValueError."""
+    """Parse `1s`, `250ms`, `1m30s` or `1.5` into seconds, from 0 up to a limit. Raises ValueError."""
     try:
         seconds = parse_duration(text)
     except ValueError:

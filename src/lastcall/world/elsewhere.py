@@ -16,7 +16,7 @@ CLIENTS = ("lint", "controller-manager", "scheduler", "completion")
 
 
 def why_not(command: str, platform: str) -> str:
-    """Why `command` does not work on `platform` (`sys.platform`), what to do, and what works: lines for the user."""
+    """Return lines for the user: why `command` does not work on `platform` (`sys.platform`), the fix and what works."""
     name, machine = _MACHINES.get(platform, (platform, "a Linux VM"))
     return (
         f"lastcall {command} needs Linux 5.11 or newer: containers are processes of its kernel. This is {name}.\n"

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """write(2) may take less than it is given: on a disk that fills up, or by a signal. Raises OSError."""
+    """Write all of `data`: write(2) may take less, on a full disk or at a signal. Raises OSError."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
@@ -84,7 +84,7 @@ def replace_file(
 
 
 def sync_directory(path: str, *, dir_fd: int | None = None) -> None:
-    """Which names it has outlives the machine's power. Raises OSError."""
+    """Write the names in the directory to disk, so that they survive a power failure. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         os.fsync(fd)

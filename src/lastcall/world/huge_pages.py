@@ -28,7 +28,7 @@ _HEAD = re.compile(r"([0-9a-f]+)-([0-9a-f]+) rw-p \S+ \S+ 0\s*(\[heap\])?$")
 
 
 async def keep_in_huge_pages(world: World) -> None:
-    """Until cancelled; returns where the machine's owner has turned huge pages off, or the kernel has none."""
+    """Move this process's memory into huge pages until cancelled; return if the kernel or its owner offers none."""
     huge = huge_page_bytes()
     largest = FROM_BYTES - GROWTH_BYTES
     while huge:
@@ -47,7 +47,7 @@ async def keep_in_huge_pages(world: World) -> None:
 
 
 def huge_page_bytes() -> int:
-    """The size of a huge page; 0 where the kernel gives no huge pages."""
+    """Return the size of a huge page; 0 if the kernel offers no huge pages."""
     try:
         allowed = "[never]" not in (_SETTINGS / "enabled").read_text()
         return int((_SETTINGS / "hpage_pmd_size").read_text()) if allowed else 0
@@ -56,18 +56,18 @@ def huge_page_bytes() -> int:
 
 
 def resident_bytes() -> int:
-    """Of this process."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def own_pages(huge: int) -> list[int]:
-    """The addresses of this process's memory that could be huge pages."""
+    """Return the addresses of this process's memory that could be huge pages."""
     areas = private_areas(Path("/proc/self/maps").read_text().splitlines(), huge)
     return [page for start, end in areas for page in range(start, end, huge)]
 
 
 def private_areas(maps: Iterable[str], huge: int) -> Iterator[tuple[int, int]]:
-    """(start, end), in whole pages of `huge` bytes, of memory that is not a file's, by /proc/PID/maps."""
+    """Yield (start, end), in whole pages of `huge` bytes, of memory that belongs to no file, from /proc/PID/maps."""
     for line in maps:
         head = _HEAD.match(line)
         if head is not None:

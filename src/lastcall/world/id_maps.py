@@ -65,7 +65,7 @@ def write_range(pid: int, first: int, count: int, proc: str = "/proc") -> None:
 
 
 def try_id_mapped(directory: str, proc: str = "/proc") -> None:
-    """Make, and drop, a mount of a directory that shows other owners. Raises OSError where the kernel cannot.
+    """Make a mount of a directory that shows other owners, and drop it. Raises OSError if the kernel cannot.
 
     `proc` is where /proc of this process's own PID namespace is. tmpfs can since Linux 6.3, overlay on such layers
     since 5.19.
@@ -85,7 +85,7 @@ def try_id_mapped(directory: str, proc: str = "/proc") -> None:
 
 
 def why_not_id_mapped(directory: str) -> str:
-    """Why `try_id_mapped` fails, "" when it does not."""
+    """Return why `try_id_mapped` fails, "" if it does not."""
     try:
         try_id_mapped(directory)
     except OSError as error:
@@ -94,7 +94,7 @@ def why_not_id_mapped(directory: str) -> str:
 
 
 def count_ids(path: str) -> int:
-    """How many ids a map of /proc has."""
+    """Count the ids in a map of /proc."""
     with open(path) as file:
         return sum(int(line.split()[2]) for line in file)
 
@@ -147,7 +147,7 @@ def _map_range(pid: int, kind: str, uid: int, own: int) -> str:
 
 
 def subordinate_range(path: str, uid: int) -> tuple[int, int] | None:
-    """(first, count) of the first range that /etc/subuid or /etc/subgid gives to a user, by name or number."""
+    """Return (first, count) of the first range that /etc/subuid or /etc/subgid gives to a user, by name or number."""
     names = [str(uid)]
     with contextlib.suppress(KeyError):
         names.append(pwd.getpwuid(uid).pw_name)

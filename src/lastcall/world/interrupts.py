@@ -64,7 +64,7 @@ class Interrupts:
 
     @property
     def exit_status(self) -> int:
-        """128 plus the signal's number."""
+        """Return 128 plus the signal's number."""
         return 128 + self.number
 
     def check(self) -> None:
@@ -73,7 +73,7 @@ class Interrupts:
             raise self.error()
 
     def run(self, work: Coroutine[Any, Any, T], *, runner: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run) -> T:
-        """`asyncio.run` (or another's `run`), which the first signal cancels. Raises Interrupted."""
+        """Run `work` with `asyncio.run` (or another's `run`); the first signal cancels it. Raises Interrupted."""
 
         async def cancellable() -> T:
             task, loop = asyncio.current_task(), asyncio.get_running_loop()
@@ -96,7 +96,7 @@ class Interrupts:
             self.on_first = None
 
     def error(self) -> Interrupted:
-        """What to raise for the signal that came."""
+        """Return the error to raise for the signal that came."""
         name = "Ctrl-C" if self.number == signal.SIGINT else signal.Signals(self.number).name
         return Interrupted(f"{name}: {self._message}", self.number)
 

@@ -9,7 +9,7 @@ _IDS_OF_A_POD = 65_536
 
 
 def ids_of_pods(machine: Machine) -> Need:
-    """What keeps a container's root from being root of the machine; `hostUsers: false`."""
+    """Judge what keeps a container's root from being root of the machine, and whether `hostUsers: false` works."""
     name = "user ids of Pods"
     probe = machine.probes.get("id-mapped mount", NOT_TRIED)
     if not probe.ok:
@@ -31,7 +31,7 @@ def ids_of_pods(machine: Machine) -> Need:
 
 
 def hierarchies(machine: Machine) -> Need:
-    """In a hierarchy without a group of its own a container lives in this program's, and can mount it."""
+    """Judge the cgroup hierarchies. Without a group of its own a container is in this program's, and can mount it."""
     name = "cgroups of containers"
     probe = machine.probes.get("cgroup hierarchies", NOT_TRIED)
     if probe.ok:
@@ -61,7 +61,7 @@ def filters(machine: Machine) -> Need:
 
 
 def privileges(machine: Machine) -> Need:
-    """Capabilities, no_new_privs and the settings of the machine: the same everywhere, except that root differs."""
+    """Judge capabilities, no_new_privs and the machine's settings: the same everywhere, except that root differs."""
     kept = "14 capabilities by default, of the cluster's user namespace; no_new_privs as asked for"
     settings = "read-only in containers"
     if machine.uid == 0:

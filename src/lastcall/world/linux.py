@@ -182,8 +182,8 @@ _M_MMAP_THRESHOLD = -3
 
 
 def keep_large_blocks_apart(size: int) -> None:
-    """Have malloc map blocks of `size` bytes or more by themselves: they go back when they are freed, and what nobody
-    writes to of a new one costs nothing (mallopt(3)). Does nothing where libc has no such call (musl).
+    """Make malloc map blocks of `size` bytes or more by themselves: they go back when they are freed, and pages of a
+    new one that nobody writes cost nothing (mallopt(3)). Do nothing where libc has no such call (musl).
 
     By itself glibc raises that limit to the largest block that was freed, up to 32 MiB.
     """
@@ -192,7 +192,7 @@ def keep_large_blocks_apart(size: int) -> None:
 
 
 def malloc_trim() -> None:
-    """Give what malloc keeps for later back to the kernel; does nothing where libc has no such call (musl)."""
+    """Return the memory that malloc keeps for later to the kernel; do nothing where libc has no such call (musl)."""
     if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(0)
 
@@ -220,7 +220,7 @@ def _thread_id_address() -> int:
 
 
 def clone3(flags: int) -> int:
-    """`os.fork()` into new namespaces: 0 in the child, the child's pid (as the parent sees it) in the parent.
+    """Fork into new namespaces: return 0 in the child, the child's pid (as the parent sees it) in the parent.
 
     Python's fork hooks run on both sides. The process must have one thread only, as with any fork.
     Raises OSError (EPERM, ENOSPC, EINVAL, ENOMEM) when the kernel refuses.
@@ -229,7 +229,7 @@ def clone3(flags: int) -> int:
 
 
 def clone3_pidfd(flags: int, cgroup: int = -1) -> tuple[int, int]:
-    """`clone3` that answers (pid, pidfd) in the parent and (0, -1) in the child.
+    """Fork as `clone3` does, but return (pid, pidfd) in the parent and (0, -1) in the child.
 
     `cgroup` is the directory of the version 2 control group the child begins in.
     """
@@ -263,7 +263,7 @@ _PAUSED_STACK = 1 << 15
 
 
 def clone_paused(flags: int) -> int:
-    """A child in new namespaces that waits for SIGKILL; answers its pid, which is the caller's to reap.
+    """Create a child in new namespaces that waits for SIGKILL; return its pid, which the caller must reap.
 
     It runs nothing but pause(2) of libc on a stack of its own, in this process's memory: without a copy of the page
     tables, of which a fork of an interpreter takes a millisecond. Signals stay blocked in it. Raises OSError.
@@ -288,7 +288,7 @@ _paused_stack: list[ctypes.Array[ctypes.c_char]] = []
 
 
 def execv_read_only(path: str, argv: list[str]) -> NoReturn:
-    """`os.execv` of a file seen through a read-only mount of its own.
+    """Execute a file as `os.execv`, but through a read-only mount of its own.
 
     `/proc/<pid>/exe` then cannot be opened for writing by anybody who gets hold of it: a container's root that tricks a
     runtime into executing itself would otherwise write into the machine's own interpreter (CVE-2019-5736). Raises
@@ -315,7 +315,7 @@ def setns(fd: int, flags: int = 0) -> None:
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """prctl(2) with integer arguments."""
+    """Call prctl(2) with integer arguments."""
     padded = (*arguments, 0, 0, 0, 0)[:4]
     result: int = _prctl(ctypes.c_int(option), *(ctypes.c_ulong(argument) for argument in padded))
     if result < 0:
@@ -324,7 +324,7 @@ def prctl(option: int, *arguments: int) -> int:
 
 
 def set_parent_death_signal(number: int) -> None:
-    """Have the kernel send `number` to this process when the thread that made it ends; 0 switches it off."""
+    """Make the kernel send `number` to this process when the thread that made it ends; 0 switches it off."""
     prctl(PR_SET_PDEATHSIG, number)
 
 
@@ -351,17 +351,17 @@ def default_internal_signals() -> None:
 
 
 def pidfd_open(pid: int) -> int:
-    """A close-on-exec fd that means this very process. Raises ProcessLookupError."""
+    """Return a close-on-exec fd that refers to this very process. Raises ProcessLookupError."""
     return os.pidfd_open(pid)
 
 
 def pidfd_send_signal(pidfd: int, number: int) -> None:
-    """Signal exactly the process behind `pidfd`. Raises ProcessLookupError when it has been reaped."""
+    """Send a signal to exactly the process behind `pidfd`. Raises ProcessLookupError when it has been reaped."""
     system_call("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, _long(pidfd), _long(number), None, _long(0))
 
 
 def waitid_pidfd(pidfd: int, options: int = os.WEXITED | os.WNOHANG) -> os.waitid_result | None:
-    """waitid(P_PIDFD); None when the child has not ended (WNOHANG)."""
+    """Call waitid(P_PIDFD); return None if the child has not ended (WNOHANG)."""
     return os.waitid(os.P_PIDFD, pidfd, options)
 
 
@@ -371,7 +371,7 @@ def close_range(first: int, last: int = 0xFFFF_FFFF, flags: int = 0) -> None:
 
 
 def punch_hole(fd: int, start: int, length: int) -> None:
-    """Give back what a file keeps from `start` on, of which zeros are read from now on; its size stays."""
+    """Free the disk space of a file from `start` on, which then reads as zeros; its size stays."""
     mode = 0x3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
     if _fallocate(ctypes.c_int(fd), ctypes.c_int(mode), ctypes.c_int64(start), ctypes.c_int64(length)) != 0:
         raise failure("fallocate")
@@ -381,7 +381,7 @@ def punch_hole(fd: int, start: int, length: int) -> None:
 
 
 def mount(source: str, target: str, fstype: str | None, flags: int = 0, data: str | None = None) -> None:
-    """mount(2)."""
+    """Call mount(2). Raises OSError."""
     result = libc.mount(
         _path(source),
         _path(target),
@@ -394,7 +394,7 @@ def mount(source: str, target: str, fstype: str | None, flags: int = 0, data: st
 
 
 def umount2(target: str, flags: int = 0) -> None:
-    """umount2(2)."""
+    """Call umount2(2). Raises OSError."""
     if libc.umount2(_path(target), ctypes.c_int(flags)) != 0:
         raise failure("umount2", target)
 
@@ -409,12 +409,12 @@ def file_system_type(fd: int) -> int:
 
 
 def pivot_root(new_root: str, put_old: str) -> None:
-    """pivot_root(2). `pivot_root(".", ".")` stacks the old root on the new one, to be detached with `umount2(".")`."""
+    """Call pivot_root(2). With (".", ".") it stacks the old root on the new one; detach it with `umount2(".")`."""
     system_call("pivot_root", _SYS_PIVOT_ROOT[MACHINE], _path(new_root), _path(put_old), detail=new_root)
 
 
 def open_tree(dirfd: int, path: str, flags: int) -> int:
-    """open_tree(2): with OPEN_TREE_CLONE a detached bind mount as an fd, else an O_PATH fd."""
+    """Call open_tree(2): return a detached bind mount as an fd with OPEN_TREE_CLONE, else an O_PATH fd."""
     return system_call("open_tree", _SYS_OPEN_TREE, _long(dirfd), _path(path), ctypes.c_uint(flags), detail=path)
 
 
@@ -427,7 +427,7 @@ def move_mount(from_fd: int, to_fd: int) -> None:
 def mount_setattr(
     dirfd: int, path: str, flags: int, attr_set: int, attr_clear: int = 0, propagation: int = 0, userns_fd: int = 0
 ) -> None:
-    """mount_setattr(2), Linux 5.12; `userns_fd` is for MOUNT_ATTR_IDMAP. Raises OSError ENOSYS before."""
+    """Call mount_setattr(2), Linux 5.12; `userns_fd` is for MOUNT_ATTR_IDMAP. Raises OSError ENOSYS before."""
     attributes = struct.pack("=4Q", attr_set, attr_clear, propagation, userns_fd)
     size = ctypes.c_size_t(len(attributes))
     system_call(
@@ -443,7 +443,7 @@ def mount_setattr(
 
 
 def openat2(dirfd: int, path: str, flags: int, resolve: int, mode: int = 0) -> int:
-    """openat2(2): an open whose path resolution is confined by RESOLVE_* (close-on-exec is added)."""
+    """Call openat2(2): an open whose path resolution is confined by RESOLVE_* (close-on-exec is added)."""
     how = struct.pack("=3Q", flags | os.O_CLOEXEC, mode, resolve)
     while True:
         try:
@@ -493,7 +493,7 @@ def sethostname(name: str) -> None:
 
 
 def bring_up_loopback() -> None:
-    """Set `lo` of this process's network namespace up (its addresses come by themselves)."""
+    """Bring up `lo` of this process's network namespace (its addresses come by themselves)."""
     get_flags, set_flags, up = 0x8913, 0x8914, 0x1
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
         try:

@@ -33,7 +33,7 @@ else:
     Fields = dict
 
     def dataclass_transform(**_: object) -> Callable[[type], type]:
-        """For type checkers; `typing` is not imported for it."""
+        """Do nothing: this is for type checkers, and `typing` need not be imported."""
         return lambda kind: kind
 
 
@@ -117,7 +117,7 @@ class _Shape:
 
 
 def shape_of(cls: type[Message]) -> _Shape:
-    """Raises TypeError for a field that cannot be checked."""
+    """Compute and keep the fields of a message class. Raises TypeError for a field that cannot be checked."""
     shape = cls._shape = _Shape(cls)
     return shape
 
@@ -163,7 +163,7 @@ class Message:
 
     @classmethod
     def read(cls, fields: Mapping[str, Any], *, newer: bool = False) -> Self:
-        """The message of a JSON object. Raises WrongMessage.
+        """Read a message from a JSON object. Raises WrongMessage.
 
         `newer`: fields that are not known are passed over, because the other end may be a newer lastcall.
         """
@@ -183,7 +183,7 @@ class Message:
         return made
 
     def to_wire(self) -> Fields:
-        """The JSON object, with the verb where there is one."""
+        """Return the JSON object, with the verb where there is one."""
         shape = self._shape or shape_of(type(self))
         fields: Fields = {"verb": self.verb} if self.verb else {}
         for name, value in self.__dict__.items():
@@ -211,7 +211,7 @@ class Verbs:
         return tuple(self._by_verb)
 
     def read(self, fields: Mapping[str, Any]) -> tuple[Callable[..., Any], Any]:
-        """What is to be done, and the message to do it with. Raises WrongMessage."""
+        """Return what to do, and the message to do it with. Raises WrongMessage."""
         verb = fields.get("verb")
         found = self._by_verb.get(verb) if type(verb) is str else None
         if found is None:

@@ -32,7 +32,7 @@ _MAX = "user.max_user_namespaces"
 
 
 def check(more: Mapping[str, Probe] | None = None) -> list[Need]:
-    """All needs, judged on this machine now. Takes about 0.1 s.
+    """Judge all needs on this machine now. Takes about 0.1 s.
 
     `more` is what others tried, the runtime its control groups: `cgroups` with `v2: cpu memory pids`, or why not,
     `cgroup place` and `logout` (`cgroup_need`), and `cgroup hierarchies` with their names, or those in which there is
@@ -43,7 +43,7 @@ def check(more: Mapping[str, Probe] | None = None) -> list[Need]:
 
 
 def first_missing() -> Need | None:
-    """The need that keeps a cluster from starting; None when everything is there that we know of."""
+    """Return the need that keeps a cluster from starting; None if nothing that we know of is missing."""
     return next((need for need in check() if need.status == "missing"), None)
 
 
@@ -306,7 +306,7 @@ def _container_fix(machine: Machine) -> str:
 
 
 def kernel_version(release: str) -> tuple[int, int]:
-    """`6.1.0-18-amd64` → (6, 1); (0, 0) for what is not a version."""
+    """Parse a kernel's release: `6.1.0-18-amd64` → (6, 1); (0, 0) for what is not a version."""
     major, _, rest = release.partition(".")
     digits = ""
     for character in rest:

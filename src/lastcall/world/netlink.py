@@ -66,7 +66,7 @@ MOST_BYTES = 0xFFFF
 def attribute(kind: int, payload: bytes) -> bytes:
     """Return a struct nlattr: length, type, payload, padded to four bytes.
 
-    Raise NetlinkError (EMSGSIZE) for more than `MOST_BYTES`, as the kernel does for a message that is too long.
+    Raises NetlinkError (EMSGSIZE) for more than `MOST_BYTES`, as the kernel does for a message that is too long.
     """
     length = 4 + len(payload)
     if length > MOST_BYTES:
@@ -79,12 +79,12 @@ def link_up(index: int) -> Message:
 
 
 def link_down(index: int) -> Message:
-    """The kernel takes the routes over it and its neighbour entries away, too."""
+    """Return the message that sets a link down; the kernel removes its routes and neighbour entries, too."""
     return Message(f"set link {index} down", _RTM_NEWLINK, _INFO.pack(0, 0, index, 0, _IFF_UP))
 
 
 def delete_link(index: int) -> Message:
-    """Slow (the kernel waits for readers, 15 ms and more): for cleaning up after an error only."""
+    """Return the message that deletes a link. Slow (the kernel waits for readers, 15 ms or more): only after errors."""
     return Message(f"delete link {index}", _RTM_DELLINK, _INFO.pack(0, 0, index, 0, 0), tolerate=(errno.ENODEV,))
 
 
@@ -100,7 +100,7 @@ def new_veth(
     group: int = 0,
     arp: bool = True,
 ) -> Message:
-    """A veth pair, the peer (still down) created directly in the network namespace of fd `peer_netns`.
+    """Return the message for a veth pair; the peer, still down, is created in the namespace of fd `peer_netns`.
 
     The caller chooses both link indices, so that nobody has to look them up; they must differ (the kernel takes equal
     ones for a link without a lower one). `EEXIST` or `EBUSY` is the answer when a name or an index is taken.
@@ -125,7 +125,7 @@ def new_veth(
 
 
 def new_address(index: int, address: str) -> Message:
-    """`address`/32 on a link; there already is as good as added."""
+    """Return the message that adds `address`/32 to a link; if it is there already, that is no error."""
     packed = IPv4Address(address).packed
     body = struct.pack("=BBBBi", socket.AF_INET, 32, 0, _RT_SCOPE_UNIVERSE, index)
     body += attribute(_IFA_LOCAL, packed) + attribute(_IFA_ADDRESS, packed)
@@ -134,7 +134,7 @@ def new_address(index: int, address: str) -> Message:
 
 
 def new_link_route(destination: str, index: int, preferred_source: str = "") -> Message:
-    """`destination`/32 is reached on link `index` without a gateway; an older route to it is replaced."""
+    """Return the message that routes `destination`/32 over link `index` without a gateway, replacing an older route."""
     kinds = (_RT_TABLE_MAIN, _RTPROT_BOOT, _RT_SCOPE_LINK, _RTN_UNICAST)
     body = struct.pack("=BBBBBBBBI", socket.AF_INET, 32, 0, 0, *kinds, 0)
     body += attribute(_RTA_DST, IPv4Address(destination).packed) + attribute(_RTA_OIF, struct.pack("=i", index))
@@ -148,7 +148,7 @@ def new_default_route(gateway: str, index: int) -> Message:
 
 
 def new_gateway_route(destination: str, gateway: str, index: int, preferred_source: str = "") -> Message:
-    """`destination` (a CIDR) is reached through `gateway`, which link `index` reaches; an older route is replaced."""
+    """Return the message that routes `destination` (a CIDR) through `gateway` on link `index`; replaces older ones."""
     network = IPv4Network(destination)
     scope, kind = _RT_SCOPE_UNIVERSE, _RTN_UNICAST
     length = network.prefixlen
@@ -163,7 +163,7 @@ def new_gateway_route(destination: str, gateway: str, index: int, preferred_sour
 
 
 def new_local_network(network: str, preferred_source: str) -> Message:
-    """All addresses of a network are this node's; packets that it sends there itself have this source."""
+    """Return the message that makes all addresses of a network this node's; packets it sends there have this source."""
     net = IPv4Network(network)
     header = struct.pack(
         "=BBBBBBBBI",
@@ -176,21 +176,21 @@ def new_local_network(network: str, preferred_source: str) -> Message:
 
 
 def delete_link_route(destination: str) -> Message:
-    """A route that is not there counts as deleted."""
+    """Return the message that deletes a route; a route that does not exist counts as deleted."""
     header = struct.pack("=BBBBBBBBI", socket.AF_INET, 32, 0, 0, _RT_TABLE_MAIN, 0, _RT_SCOPE_LINK, 0, 0)
     body = header + attribute(_RTA_DST, IPv4Address(destination).packed)
     return Message(f"delete the route to {destination}/32", _RTM_DELROUTE, body, tolerate=(errno.ESRCH,))
 
 
 def new_neighbour(address: str, index: int, hardware_address: bytes) -> Message:
-    """A permanent neighbour entry: the first packet needs no ARP."""
+    """Return the message for a permanent neighbour entry: the first packet needs no ARP."""
     body = struct.pack("=BxxxiHBB", socket.AF_INET, index, _NUD_PERMANENT, 0, _RTN_UNICAST)
     body += attribute(_NDA_DST, IPv4Address(address).packed) + attribute(_NDA_LLADDR, hardware_address)
     return Message(f"add neighbour {address}", _RTM_NEWNEIGH, body, _NLM_F_CREATE | _NLM_F_REPLACE)
 
 
 def nftables_table(name: str) -> list[Message]:
-    """The batch that makes one empty nftables table; send it with `acknowledged=1`."""
+    """Return the batch that makes one empty nftables table; send it with `acknowledged=1`."""
     generation = struct.pack(">BBH", 0, 0, 10)  # struct nfgenmsg: res_id NFNL_SUBSYS_NFTABLES
     table = struct.pack(">BBH", socket.AF_INET, 0, 0) + attribute(1, name.encode() + b"\0")
     return [
@@ -201,7 +201,7 @@ def nftables_table(name: str) -> list[Message]:
 
 
 def has_nftables_table(name: str) -> bool:
-    """Whether this network namespace has such an IPv4 table. Raises OSError where it cannot be asked."""
+    """Return whether this network namespace has such an IPv4 table. Raises OSError if it cannot be asked."""
     table = struct.pack(">BBH", socket.AF_INET, 0, 0) + attribute(1, name.encode() + b"\0")
     with NetlinkSocket(NETLINK_NETFILTER) as netfilter:
         try:
@@ -277,7 +277,7 @@ class NetlinkSocket:
                     return
 
     def widen(self, size: int) -> int:
-        """Let up to `size` bytes be sent at once, if the kernel allows it; answers how many may be."""
+        """Let up to `size` bytes be sent at once, if the kernel allows it; return how many may be."""
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, size)
         except PermissionError:  # in a user namespace: no more than net.core.wmem_max
@@ -285,7 +285,7 @@ class NetlinkSocket:
         return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) - 1024
 
     def dump(self, what: str, kind: int, body: bytes) -> Iterator[bytes]:
-        """The bodies of all messages that answer an NLM_F_DUMP request. Raises NetlinkError."""
+        """Yield the bodies of all messages that answer an NLM_F_DUMP request. Raises NetlinkError."""
         self._sequence += 1
         length = _NLMSG_HEADER.size + len(body)
         flags = _NLM_F_REQUEST | _NLM_F_DUMP
@@ -307,7 +307,7 @@ class NetlinkSocket:
                 yield data[start:offset]
 
     def link_operates(self, index: int) -> bool:
-        """Whether a link forwards packets now. Asking makes the kernel (since 6.8) finish what it has put off.
+        """Return whether a link forwards packets now. The question makes the kernel (since 6.8) finish pending changes.
 
         Raises NetlinkError for an unknown link.
         """
@@ -315,7 +315,7 @@ class NetlinkSocket:
         return _attributes(answer, _INFO.size).get(_IFLA_OPERSTATE) == bytes([_IF_OPER_UP])
 
     def ask(self, what: str, kind: int, body: bytes) -> bytes:
-        """The body of the one message that answers a request. Raises NetlinkError."""
+        """Return the body of the one message that answers a request. Raises NetlinkError."""
         self._sequence += 1
         length = _NLMSG_HEADER.size + len(body)
         self._socket.sendto(_NLMSG_HEADER.pack(length, kind, _NLM_F_REQUEST, self._sequence, 0) + body, (0, 0))
@@ -342,7 +342,7 @@ class NetlinkSocket:
 
 
 def attributes(data: bytes, offset: int = 0) -> dict[int, bytes]:
-    """Type → payload of the attributes from `offset` on; the flags for nested ones are taken off."""
+    """Return type → payload of the attributes from `offset` on, without the flags of nested ones."""
     return {kind & 0x3FFF: payload for kind, payload in _attributes(data, offset).items()}
 
 

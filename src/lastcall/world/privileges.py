@@ -23,7 +23,7 @@ _SYS_CAPSET = {"x86_64": 126, "aarch64": 91, "riscv64": 91, "ppc64le": 184, "s39
 
 
 def set_no_new_privs() -> None:
-    """From now on no execve gives this process or its children more privileges."""
+    """Forbid every execve of this process and its children to gain privileges, for good."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
@@ -42,7 +42,7 @@ _CAP_HEADER = struct.pack("=Ii", 0x2008_0522, 0)  # _LINUX_CAPABILITY_VERSION_3,
 
 
 def capget() -> tuple[int, int, int]:
-    """(effective, permitted, inheritable) as bit masks of this thread."""
+    """Return (effective, permitted, inheritable) of this thread as bit masks."""
     data = ctypes.create_string_buffer(24)
     system_call("capget", _SYS_CAPGET[MACHINE], _CAP_HEADER, data)
     low = struct.unpack("=6I", data.raw)
@@ -65,7 +65,7 @@ def capset(effective: int, permitted: int, inheritable: int) -> None:
 
 
 def capability_mask(names: tuple[str, ...] | list[str]) -> int:
-    """Bit mask of capability names (with or without `CAP_`, any case). Raises ValueError for an unknown one."""
+    """Return the bit mask of capability names (with or without `CAP_`, any case). Raises ValueError for others."""
     mask = 0
     for name in names:
         key = name.upper().removeprefix("CAP_")
@@ -88,12 +88,12 @@ def drop_bounding_set(keep: int) -> None:
 
 
 def clear_ambient_set() -> None:
-    """No capability survives an execve by the ambient set."""
+    """Clear the ambient set: no capability survives an execve by it."""
     prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
 
 
 def set_file_owner(uid: int, gid: int) -> None:
-    """What this thread makes from now on belongs to `uid` and `gid`, and it may as much as before (setfsuid(2))."""
+    """Make new files of this thread belong to `uid` and `gid`, and keep its capabilities (setfsuid(2))."""
     permitted, inheritable = capget()[1:]
     libc.setfsgid(ctypes.c_uint(gid))
     libc.setfsuid(ctypes.c_uint(uid))
@@ -108,7 +108,7 @@ _SYS_SECCOMP = {"x86_64": 317, "aarch64": 277, "riscv64": 277, "ppc64le": 358, "
 
 
 def has_seccomp_filters() -> bool:
-    """Whether this kernel takes filters (it is built with them, and nothing forbids the question)."""
+    """Return whether this kernel takes filters (it is built with them, and nothing forbids the question)."""
     action = ctypes.c_uint32(0x7FFF_0000)  # SECCOMP_RET_ALLOW
     operation = ctypes.c_long(2)  # SECCOMP_GET_ACTION_AVAIL
     if MACHINE not in _SYS_SECCOMP:
@@ -123,8 +123,8 @@ def has_seccomp_filters() -> bool:
 def install_seccomp_filter(program: bytes, flags: int = 0) -> int:
     """Filter this thread's system calls, and those of its children, for good; `program` is BPF (`struct sock_filter`s).
 
-    With SECCOMP_FILTER_FLAG_NEW_LISTENER the answer is a close-on-exec fd that hears of the calls for which the filter
-    says so. Needs CAP_SYS_ADMIN in the user namespace, or no_new_privs.
+    With SECCOMP_FILTER_FLAG_NEW_LISTENER return a close-on-exec fd that is notified of the calls that the filter
+    chooses. Needs CAP_SYS_ADMIN in the user namespace, or no_new_privs.
     """
     code = ctypes.create_string_buffer(program, len(program))
     # struct sock_fprog: the number of instructions, and where they are

@@ -73,7 +73,7 @@ class Machine:
 
 
 def look() -> Machine:
-    """Read the settings and try everything. Takes about 0.1 s; never raises for what the machine refuses."""
+    """Read the settings and try everything. Takes about 0.1 s; raises nothing if the machine refuses something."""
     return Machine(
         release=os.uname().release,
         uid=os.getuid(),

@@ -21,7 +21,7 @@ def _stat() -> list[str]:
 
 
 def start_time(clock: Clock) -> float:
-    """Seconds since the Unix epoch."""
+    """Return when this process started, in seconds since the Unix epoch."""
     with suppress(OSError, ValueError, IndexError):
         ticks = int(_stat()[21 - _AFTER_NAME]) / os.sysconf("SC_CLK_TCK")
         return clock.wall_ns() / 1e9 - float(Path("/proc/uptime").read_text().split()[0]) + ticks
@@ -29,7 +29,7 @@ def start_time(clock: Clock) -> float:
 
 
 def process_families(clock: Clock) -> Iterator[Family]:
-    """Nothing where /proc cannot be read."""
+    """Yield the metrics of this process; none if /proc cannot be read."""
     with suppress(OSError, ValueError, IndexError):
         fields = _stat()
         used = resource.getrusage(resource.RUSAGE_SELF)

@@ -20,14 +20,14 @@ _HEAD = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \d+\s+(/.*)?$")
 
 
 def give_back_start_code() -> None:
-    """Unmap the clean pages of libraries; where the kernel does not tell which those are, nothing is done."""
+    """Unmap the clean pages of libraries; do nothing if the kernel does not report which those are."""
     with suppress(OSError), open("/proc/self/smaps") as file:
         for start, end in list(clean_mappings(file)):
             linux.madvise_dontneed(start, end - start)
 
 
 def clean_mappings(smaps: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """(start, end) of the mappings of files that nobody may write and nobody has written, by /proc/PID/smaps.
+    """Yield (start, end) of clean mappings of files: nobody may write them and nobody has, by /proc/PID/smaps.
 
     What a loader relocated and then protected is private memory (`Anonymous`), and giving that back would lose it.
     """

@@ -64,7 +64,7 @@ async def gather(work: Iterable[Coroutine[Any, Any, T]]) -> list[T | Exception]:
 
 
 async def meanwhile(work: Coroutine[Any, Any, T], beside: Callable[[], None]) -> T:
-    """The result of `work`; `beside` is called when that first waits for something, at the latest before this ends."""
+    """Return the result of `work`; call `beside` when `work` first waits, at the latest before this ends."""
 
     async def call() -> None:
         beside()
@@ -77,12 +77,12 @@ async def meanwhile(work: Coroutine[Any, Any, T], beside: Callable[[], None]) ->
 
 
 def at_first_wait(call: Callable[[], None]) -> None:
-    """`call` when the running task next waits for something, or ends: before anybody else who is not ready yet runs."""
+    """Run `call` when the running task next waits or ends, before any task that is not ready yet."""
     asyncio.get_running_loop().call_soon(call)
 
 
 async def unless(work: Coroutine[Any, Any, T], event: asyncio.Event) -> T | None:
-    """The result of `work`, or None when `event` is set first (`work` is cancelled then and awaited)."""
+    """Return the result of `work`, or None when `event` is set first (`work` is cancelled then and awaited)."""
     task = asyncio.ensure_future(work)
     waiter = asyncio.ensure_future(event.wait())
     try:
@@ -95,8 +95,7 @@ async def unless(work: Coroutine[Any, Any, T], event: asyncio.Event) -> T | None
 
 
 async def whole(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which no cancellation interrupts: the caller gets it, and is cancelled at its next
-    await."""
+    """Return the result of `work`, which no cancellation interrupts: the caller is cancelled at its next await."""
     task = asyncio.ensure_future(work)
     cancelled = False
     while not task.done():
@@ -122,7 +121,7 @@ class Background:
         return self._task.done()
 
     async def end(self) -> None:
-        """Cancel it and wait for its end. Raises what it failed with."""
+        """Cancel the task and wait for its end. Raises what it failed with."""
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task

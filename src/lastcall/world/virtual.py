@@ -92,7 +92,7 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def moment(seconds: float) -> int:
-    """The first nanosecond on the grid of timers that is not before `seconds`.
+    """Return the first nanosecond on the grid of timers that is not before `seconds`.
 
     The grid is 2 ns, and 4 units in the last place of such floats where those are more (after 24 days).
     """
@@ -120,7 +120,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @property
     def virtual_ns(self) -> int:
-        """Nanoseconds since the loop was made."""
+        """Return the nanoseconds since the loop was made."""
         return self._virtual_ns
 
     def call_at(  # type: ignore[override]  # typeshed binds the callback's types, which nobody here needs

@@ -43,12 +43,12 @@ class WireError(Exception):
 
 
 def encode(fields: Fields) -> bytes:
-    """Compact JSON. A lone surrogate is how Python shows a byte that is not UTF-8 (in argv or a path): it is kept."""
+    """Encode as compact JSON. A lone surrogate, Python's form of a byte that is not UTF-8 (argv, paths), is kept."""
     return _encode(fields).encode("utf-8", "surrogatepass")
 
 
 def decode(data: bytes | bytearray) -> Fields:
-    """The object of one message or line. Raises WireError."""
+    """Decode the object of one message or line. Raises WireError."""
     try:
         fields = json.loads(data.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
@@ -59,13 +59,13 @@ def decode(data: bytes | bytearray) -> Fields:
 
 
 def rights(fds: Iterable[int]) -> list[tuple[int, int, array.array[int]]]:
-    """Ancillary data that gives the other end these descriptors."""
+    """Return ancillary data that gives the other end these descriptors."""
     numbers = array.array("i", fds)
     return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)] if numbers else []
 
 
 def descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
-    """The descriptors that came; they belong to the caller."""
+    """Return the descriptors that came; they belong to the caller."""
     numbers = array.array("i")
     for level, kind, payload in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -87,7 +87,7 @@ class Packets:
         self.socket.sendmsg([encode(fields)], rights(fds), flags)
 
     def read(self) -> list[tuple[Fields, tuple[int, ...]]]:
-        """Every message that has come, without waiting; `closed` turns True when the other end has.
+        """Read every message that has come, without waiting; `closed` turns True when the other end has closed.
 
         The descriptors are the caller's. What is not a JSON object is `({}, ())`, an unknown verb to its reader; the
         descriptors beside it are closed.
@@ -120,7 +120,7 @@ class Packets:
 
 
 def packets_pair() -> tuple[socket.socket, socket.socket]:
-    """Both ends of a `Packets` connection."""
+    """Create both ends of a `Packets` connection."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
@@ -137,7 +137,7 @@ class Frames:
     def send(
         self, message: Fields, blobs: tuple[bytes, ...] = (), fds: tuple[int, ...] = (), given: tuple[int, ...] = ()
     ) -> bool:
-        """Queue a frame and write what the socket takes; False when some is left for `flush`. Raises OSError.
+        """Queue a frame and write what the socket takes; return False if some is left for `flush`. Raises OSError.
 
         `fds` stay the caller's and must be open until `send` or the last `flush` has returned True. `given` come after
         them and belong to the connection, which closes them when they are on their way.
@@ -152,7 +152,7 @@ class Frames:
         return self.flush()
 
     def flush(self) -> bool:
-        """Write what the socket takes; True when nothing is left. Raises OSError."""
+        """Write what the socket takes; return True if nothing is left. Raises OSError."""
         while self._out:
             data, fds, given = self._out[0]
             try:
@@ -169,11 +169,11 @@ class Frames:
 
     @property
     def unsent(self) -> int:
-        """Bytes that wait to be written."""
+        """Count the bytes that wait to be written."""
         return sum(len(data) for data, _, _ in self._out)
 
     def receive(self) -> list[tuple[Fields, tuple[bytes, ...], tuple[int, ...]]] | None:
-        """Every whole message that has arrived, with its attachments and fds; None when the other side has closed.
+        """Read every whole message that has arrived, with its attachments and fds; None when the other side has closed.
 
         Raises WireError for what is not a frame, OSError.
         """

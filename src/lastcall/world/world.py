@@ -26,7 +26,7 @@ class World:
     counted: Registry = field(default_factory=Registry)
 
     def new_uid(self) -> str:
-        """A UUID version 4 in its text form."""
+        """Return a new UUID version 4 in its text form."""
         # As `str(uuid.UUID(int=bits, version=4))`, in a quarter of its time: every request has one.
         bits = self.random.getrandbits(128) & ~_UUID_FIXED | _UUID_4
         text = f"{bits:032x}"

@@ -49,7 +49,7 @@ def check_name(name: str) -> str:
 
 
 def places(environ: Mapping[str, str] | None = None) -> list[str]:
-    """Where the clusters' directories may be, the preferred place first.
+    """Return where the clusters' directories may be, the preferred place first.
 
     `XDG_STATE_HOME` alone when it is set; else below the home directory, in `XDG_RUNTIME_DIR`, or in /tmp. Under sudo
     HOME may be another user's: root then takes its own. (XDG Base Directory Specification; a relative path is ignored.)
@@ -127,7 +127,7 @@ class ClusterDirectory:
         )
 
     def close(self) -> None:
-        """Close it, and release the lock unless a fork of this process holds it too."""
+        """Close the directory, and release the lock unless a fork of this process holds it too."""
         for fd in (self.fd, self._place_fd, self._lock_fd):
             if fd >= 0:
                 os.close(fd)
@@ -142,9 +142,9 @@ class ClusterDirectory:
     # -- the lock ----------------------------------------------------------------------------------------------------
 
     def lock(self, *, make: bool = True) -> bool:
-        """Take the lock; return False when another process has it, or when the directory was removed meanwhile.
+        """Take the lock; return False if another process has it, or if the directory was removed meanwhile.
 
-        With `make` False a lock file that is not there is not made, and False too. Roles forked afterwards hold the
+        With `make` False a missing lock file is not made, and the answer is False. Roles forked afterwards hold the
         lock as well: it is free only when all of them have ended.
         """
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if make else 0)
@@ -225,7 +225,7 @@ def name_in_kubeconfig(environ: Mapping[str, str] | None = None) -> str:
 
 @contextmanager
 def naming(dir_fd: int, name: str) -> Iterator[None]:
-    """Give an OSError of the block the whole path of a file of a directory. The kernel knows where that is."""
+    """Give an OSError of the block the whole path of a file of the directory, which the kernel knows."""
     try:
         yield
     except OSError as error:
@@ -241,7 +241,7 @@ def write_file(dir_fd: int, name: str, text: str) -> None:
 
 
 def read_file(dir_fd: int, name: str) -> str:
-    """The text of a file of a directory. Raises OSError."""
+    """Read the text of a file of a directory. Raises OSError."""
     with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd), "rb") as file:
         return file.read().decode(errors="replace")
 
@@ -288,7 +288,7 @@ def _no_directory(path: str) -> str:
 
 
 def own_directory(fd: int, path: str, way_out: str = "remove it, or set XDG_STATE_HOME to another place") -> int:
-    """`fd` itself when the directory is ours, from now on with mode 0700. Else closes it and raises DirectoryError."""
+    """Return `fd` if the directory is ours, and set its mode to 0700. Else close it and raise DirectoryError."""
     found = os.fstat(fd)
     try:
         if found.st_uid != os.geteuid():

@@ -107,7 +107,7 @@ class Running:
         )
 
     def stop(self) -> None:
-        """End the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
+        """Stop the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
         for server in self._egress.values():
             server.close()
         if self._owners is not None:
@@ -153,8 +153,9 @@ class Running:
         return f"https://127.0.0.1:{self._plan.api_port}"
 
     async def wait_node_ready(self, seconds: float = ANSWERS_SECONDS) -> None:
-        """Return when every node is Ready and takes Pods. Raises ClusterStartError when a role died instead, or the API
-        server does not answer for `seconds`."""
+        """Wait until every node is Ready and takes Pods. Raises ClusterStartError when a role died instead, or the API
+        server does not answer for `seconds`.
+        """
         await self._unless_dead(self._ready(self.nodes, seconds))
         self._is_up = True
         asyncio.get_running_loop().call_later(AFTER_SECONDS, give_back_start_code)
@@ -281,7 +282,7 @@ class Running:
         self._changed.set()
 
     def ask_node(self, node: str, message: Message) -> AsyncIterator[str]:
-        """Ask a node's process (`kube/cluster/control/node.py`); what it says until it is done. Raises ControlError."""
+        """Ask a node's process (`kube/cluster/control/node.py`); yield lines until it is done. Raises ControlError."""
         return self._nodes[node].ask(message)
 
     async def load(self) -> Any:
@@ -291,7 +292,7 @@ class Running:
         return await self._plan.options.load.client(self._plan.load[0])
 
     def hand_over(self, accepted: socket.socket, address: str, port: int) -> bool:
-        """Give the first node a connection that was accepted on the host; False when it takes none."""
+        """Give the first node a connection that was accepted on the host; return False if it takes none."""
         return self._egress[self.nodes[0]].hand_over(accepted, address, port, tell=self._tell_carried)
 
     def on_carried(self, callback: "Callable[[Carried], None]") -> None:
@@ -325,12 +326,12 @@ class Running:
 
     @property
     def nodes(self) -> list[str]:
-        """Return the names of the nodes that there are now."""
+        """Return the names of the present nodes."""
         return [each.layout.name for each in self._plan.nodes]
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Return the processes that there are now."""
+        """Return the present processes."""
         return roles((each.layout for each in self._plan.nodes), self._options.load is not None)
 
     def check_size(self, node: str, capacity: Mapping[str, str]) -> str:
@@ -374,11 +375,11 @@ class Running:
             node.close_node()
 
     async def wait_ready(self, node: str) -> None:
-        """Return when a node that was added is Ready and takes Pods."""
+        """Wait until a node that was added is Ready and takes Pods."""
         await self._ready([node])
 
     async def remove_node(self, node: str) -> None:
-        """End a node's processes and all that is theirs. Idempotent. Raises ControlError."""
+        """Remove a node: end its processes and delete all that is theirs. Idempotent. Raises ControlError."""
         await self._ask_init(Leave(node=node), _NODE_SECONDS)
         for each in [each for each in self._plan.nodes if each.layout.name == node]:
             self._forget(each)

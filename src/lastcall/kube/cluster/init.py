@@ -66,7 +66,7 @@ Node = Callable[[Plan, NodePlan], None]
 def run_init(
     plan: Plan, channel: socket.socket, control_plane: ControlPlane, node: Node, load: ControlPlane
 ) -> NoReturn:
-    """The child's side of the clone, from the moment the id maps are written. Never returns.
+    """Run the child's side of the clone, from the moment the id maps are written. Never returns.
 
     `control_plane`, `node` and `load` are what the forked roles run.
     """

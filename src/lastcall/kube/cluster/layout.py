@@ -37,12 +37,12 @@ class NodeLayout:
 
     @property
     def name(self) -> str:
-        """Of the Node object and of its process."""
+        """Return the name of the Node object and of its process."""
         return f"node-{self.number}"
 
     @property
     def shim(self) -> str:
-        """The name of its shim's process."""
+        """Return the name of its shim's process."""
         return f"shim-{self.number}"
 
     @property
@@ -55,34 +55,37 @@ class NodeLayout:
 
     @property
     def api_server(self) -> tuple[str, int]:
-        """Where its processes reach the API server."""
+        """Return where its processes reach the API server."""
         return CONTROL_PLANE_IP if self.has_netns else "127.0.0.1", _API_PORT
 
     @property
     def has_netns(self) -> bool:
-        """Whether its network namespace is its own."""
+        """Return whether its network namespace is its own."""
         return self.of > 1
 
     @property
     def link(self) -> str:
-        """The control plane's end of its veth pair; the node's end is eth0."""
+        """Return the name of the control plane's end of its veth pair; the node's end is eth0."""
         return f"veth-{self.name}"
 
     @property
     def directory(self) -> str:
-        """Images, containers, volumes and logs. The first node's are where those of an only one are."""
+        """Return the directory of images, containers, volumes and logs; the first node's is that of an only node."""
         return STATE_DIR if self.number == 1 else f"{STATE_DIR}/{self.name}"
 
     @property
     def on_disk(self) -> tuple[tuple[str, str], ...]:
-        """The directories below `DISK_DIR`, and where they are mounted. Logs, which the shim writes, are no memory of
-        containers; on disk they would slow the start of each."""
+        """Return the directories below `DISK_DIR`, and where they are mounted.
+
+        Logs are not among them: the shim writes them, so they are no memory of containers; on disk they would slow each
+        start.
+        """
         names = ("containers", "empty-dirs")
         return tuple((f"{DISK_DIR}/{self.name}/{name}", f"{self.directory}/{name}") for name in names)
 
     @property
     def runtime_records(self) -> str:
-        """The name below `DURABLE_DIR` of the directory with its runtime's records."""
+        """Return the name below `DURABLE_DIR` of the directory with its runtime's records."""
         return "runtime" if self.number == 1 else f"runtime-{self.name}"
 
     @property
@@ -99,13 +102,13 @@ class NodeLayout:
 
 
 def layouts(count: int, numbers: Iterable[int] = ()) -> tuple[NodeLayout, ...]:
-    """Return those of a cluster of `count` nodes, or of one with these `numbers`, the first of which is 1."""
+    """Return the layouts of a cluster of `count` nodes, or of one with these `numbers`, the first of which is 1."""
     found = sorted(numbers) or range(1, count + 1)
     return tuple(NodeLayout(number, found[-1]) for number in found)
 
 
 def joining_layout(number: int) -> NodeLayout:
-    """Return that of a node which joins a running cluster: its network namespace is its own."""
+    """Return the layout of a node that joins a running cluster: its network namespace is its own."""
     return NodeLayout(number, max(number, 2))
 
 
@@ -124,7 +127,7 @@ SWEEPER = "sweeper"
 
 
 def looped(names: Iterable[str]) -> list[str]:
-    """Those of the roles that are to have an event loop which turns: all that init forks but the shims."""
+    """Return the roles that should have an event loop that turns: all that init forks except shims."""
     return [name for name in names if name not in ("front", "init") and not name.startswith("shim-")]
 
 

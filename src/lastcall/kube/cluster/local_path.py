@@ -28,5 +28,5 @@ class HostDirectories:
         os.chmod(path, 0o777)  # noqa: S103 (any user id of a container; the directory above is root's alone)
 
     async def remove(self, name: str) -> None:
-        """In a thread: nobody knows how much is in it."""
+        """Remove a directory, in a thread: how much is in it is unknown."""
         await asyncio.to_thread(remove_tree, f"{self.root}/{name}")

@@ -56,13 +56,13 @@ class NodePlan:
         cls, layout: NodeLayout, ends: tuple[socket.socket, socket.socket], capacity: Mapping[str, str],
         ids: UserIDBlocks,
     ) -> Self:  # fmt: skip
-        """That of a node that joins, in init, which has only the node's `ends`: for egress, for control."""
+        """Return the plan of a node that joins, in init, which has only the node's `ends`: for egress, for control."""
         egress, control = ends
         return cls(layout, egress, egress, control, control, capacity, ids)
 
     @property
     def joined(self) -> bool:
-        """Whether it joined a running cluster, which may have had Services and NetworkPolicies."""
+        """Return whether it joined a running cluster, which may have had Services and NetworkPolicies."""
         return self.ids is not None
 
     @property
@@ -119,7 +119,7 @@ class Plan:
 
     @property
     def ways(self) -> tuple[tuple[socket.socket, socket.socket], ...]:
-        """Front's and the inner ends of all that is not a node's."""
+        """Return front's and the inner ends of all connections that are not a node's."""
         return tuple(each for each in (self.load, self.store_way, self.owners) if each is not None)
 
     def cgroups_of(self, layout: NodeLayout) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class Plan:
         return {**self.cgroups.facts(), "node": layout.name if layout.has_netns else ""}
 
     def user_ids_of(self, node: NodePlan) -> UserIDs:
-        """Return those of Pods with a user namespace, asked for by the node's process."""
+        """Return the ids of Pods with a user namespace; the node's process asks for them."""
         if node.ids is not None:
             return node.ids.of_joined()
         return self.user_ids.of_node(node.layout.number, node.layout.of)
@@ -141,14 +141,14 @@ class Plan:
 
     @property
     def enforced(self) -> tuple[str, ...]:
-        """The resources for which control groups of ours hold a node to its size."""
+        """Return the resources for which our control groups hold a node to its size."""
         if self.other is not None or self.cgroups.mode == "none":
             return ()
         return tuple(each for each in self.cgroups.controllers() if each in ENFORCED)
 
 
 def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int = 0) -> Plan:
-    """Open the listening socket on 127.0.0.1, make the rings. Raises OSError.
+    """Open the listening socket on 127.0.0.1 and make the rings. Raises OSError.
 
     `api_port` is taken when it is free, else (and for 0) another one.
     """

@@ -82,7 +82,7 @@ def make_root(
 
 
 def make_directories(layout: NodeLayout) -> None:
-    """Make those that a node and its shim begin with. Raises OSError."""
+    """Make the directories that a node and its shim begin with. Raises OSError."""
     os.makedirs(layout.directory, 0o755, exist_ok=True)
     if has_disk():
         for directory, place in layout.on_disk:

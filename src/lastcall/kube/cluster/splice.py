@@ -11,7 +11,7 @@ _PIECE = 64 * 1024
 
 
 async def splice(one: socket.socket, other: socket.socket) -> None:
-    """Return when both directions have ended; both sockets are closed then. Both must be non-blocking.
+    """Join both sockets until both directions have ended, then close them. Both must be non-blocking.
 
     A sender waits for a receiver that reads slowly. What one end does not deliver any more (a reset) the other end
     gets as a reset.
@@ -32,7 +32,7 @@ async def splice(one: socket.socket, other: socket.socket) -> None:
 
 
 def reset(sock: socket.socket) -> None:
-    """Close it so that the peer learns at once that something is wrong."""
+    """Reset the connection so that the peer learns at once that something is wrong."""
     with suppress(OSError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     sock.close()

@@ -180,7 +180,7 @@ class Tree:
         """Init, and its exit status was taken."""
 
     def end(self) -> None:
-        """End the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
+        """Stop the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
         for each in self.plan.nodes:
             each.close_front()  # again, where it had been begun with
         for way in (self.plan.store_way, self.plan.owners):
@@ -204,7 +204,7 @@ class Tree:
             _log.error("not all that the container runtime has of this cluster is gone: %s", left)
 
     def reap_init(self) -> Fields:
-        """How init ended: `exitCode` and `signal`, both None where that was taken before."""
+        """Reap init and return how it ended: `exitCode` and `signal`, both None if it was reaped before."""
         with suppress(ChildProcessError):
             _, status = os.waitpid(self._init_pid, 0)
             self._has_ended = True
@@ -215,7 +215,7 @@ class Tree:
         return {"exitCode": None, "signal": None}
 
     def host_pids(self, started: Mapping[int, str]) -> dict[str, int]:
-        """Role → pid in the host's PID namespace, for the roles that live. `started` has their pids in the cluster's.
+        """Return role → pid in the host's PID namespace, for living roles. `started` has their pids in the cluster's.
 
         One that init has not reported yet is known by its name.
         """

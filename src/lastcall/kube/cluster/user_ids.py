@@ -51,26 +51,26 @@ class UserIDBlocks:
     """File descriptors."""
 
     def of_node(self, number: int, nodes: int) -> UserIDs:
-        """Those of the node `number` (from 1), asked for by its process."""
+        """Return the ids of the node `number` (from 1); its own process asks for them."""
         if not self.pods:
             return own_ids(number, nodes)
         return UserIDs(self.first + (number - 1) * self.pods * IDS_PER_POD, self.pods, by_default=True)
 
     def of_joined(self) -> UserIDs:
-        """Those of a node that joined a running cluster, which claimed these for it alone."""
+        """Return the ids of a node that joined a running cluster, which claimed these for it alone."""
         if not self.pods:
             return UserIDs(pods=0, why=_SHARED)
         return self.of_node(1, 1)
 
     def release(self) -> None:
-        """Give the claim back, when all processes of the cluster have ended. Idempotent."""
+        """Release the claim, when all processes of the cluster have ended. Idempotent."""
         for fd in self.locks:
             _give_back(fd)
         self.locks.clear()
 
 
 def claim_blocks(nodes: int, max_pods: int) -> UserIDBlocks:
-    """As root of the whole machine, for Pods of so many nodes; nothing for anybody else. Raises OSError."""
+    """Claim blocks for Pods of so many nodes, as root of the whole machine; claim none for others. Raises OSError."""
     if os.getuid() != 0 or not all(_has_region(f"/proc/self/{name}") for name in ("uid_map", "gid_map")):
         return UserIDBlocks()
     wanted = min(ceil(nodes * (max_pods + _MORE_PODS) / PODS_PER_BLOCK), BLOCKS)
@@ -152,7 +152,7 @@ def subordinate_blocks(path: str) -> set[int]:
 
 
 def own_ids(number: int, nodes: int) -> UserIDs:
-    """What this process's user namespace has beyond the first 65536, which are for Pods that share them. On request."""
+    """Return the ids that this process has beyond the first 65536, which Pods share; only for Pods that ask for it."""
     most = min(_beyond("/proc/self/uid_map"), _beyond("/proc/self/gid_map")) // IDS_PER_POD
     pods = most // nodes
     why = ""

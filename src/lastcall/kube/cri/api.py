@@ -123,7 +123,7 @@ RUNTIME_HANDLERS = ("", "runc", "test-handler")
 
 
 def check_handler(name: str) -> None:
-    """Raises RuntimeServiceError in containerd's words (internal/cri/server/sandbox_run.go, pkg/sandbox_runtime)."""
+    """Raise RuntimeServiceError, as containerd's, for an unknown handler (internal/cri/server/sandbox_run.go)."""
     if name not in RUNTIME_HANDLERS:
         text = f"failed to get sandbox runtime: no runtime for {go_quote(name)} is configured"
         raise RuntimeServiceError(f"rpc error: code = Unknown desc = {text}")
@@ -133,28 +133,28 @@ class RuntimeService(Protocol):
     """runtime/v1 RuntimeService. Stop and remove verbs are idempotent. Ids are 64 hex digits."""
 
     async def run_pod_sandbox(self, config: PodSandboxConfig, runtime_handler: str = "") -> str:
-        """`runtime_handler` "" is the runtime's default."""
+        """Run a sandbox and return its id. `runtime_handler` "" is the runtime's default."""
         ...
 
     async def stop_pod_sandbox(self, pod_sandbox_id: str) -> None:
-        """Kill what is left in the sandbox, tear its network down. Called at least once before remove."""
+        """Kill what is left in the sandbox, remove its network. Called at least once before remove."""
         ...
 
     async def remove_pod_sandbox(self, pod_sandbox_id: str) -> None: ...
     async def pod_sandbox_status(self, pod_sandbox_id: str) -> PodSandboxStatus: ...
     async def list_pod_sandbox(self, pod_uid: str = "") -> list[PodSandboxStatus]:
-        """All sandboxes, or those of one Pod; newest first."""
+        """Return all sandboxes, or those of one Pod; newest first."""
         ...
 
     async def update_pod_sandbox_resources(self, pod_sandbox_id: str, resources: LinuxContainerResources) -> None:
-        """Set the limits of the Pod's control group anew. Raises RuntimeServiceError."""
+        """Set new limits for the Pod's control group. Raises RuntimeServiceError."""
         ...
 
     async def create_container(
         self, pod_sandbox_id: str, config: ContainerConfig, sandbox_config: PodSandboxConfig
     ) -> str: ...
     async def start_container(self, container_id: str) -> None:
-        """Raises RuntimeServiceError with reason StartError when the process could not be executed (exit code 128)."""
+        """Start a container. Raises RuntimeServiceError, reason StartError if the process cannot run (exit 128)."""
         ...
 
     async def stop_container(self, container_id: str, timeout: int) -> None:
@@ -167,7 +167,7 @@ class RuntimeService(Protocol):
 
     async def remove_container(self, container_id: str) -> None: ...
     async def update_container_resources(self, container_id: str, resources: LinuxContainerResources) -> None:
-        """Set the limits of a container that runs anew. Raises RuntimeServiceError, also when it does not run."""
+        """Set new limits for a container that runs. Raises RuntimeServiceError, also if it does not run."""
         ...
 
     async def reopen_container_log(self, container_id: str) -> None:
@@ -178,7 +178,7 @@ class RuntimeService(Protocol):
         ...
 
     async def list_containers(self, pod_uid: str = "") -> list[ContainerStatus]:
-        """All containers, or those of one Pod; newest first."""
+        """Return all containers, or those of one Pod; newest first."""
         ...
 
     async def container_status(self, container_id: str) -> ContainerStatus: ...
@@ -197,7 +197,7 @@ class RuntimeService(Protocol):
         ...
 
     async def attach(self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool) -> ContainerStreams:
-        """A running container's input, and its output from now on. Raises RuntimeServiceError."""
+        """Return a running container's input, and its output from now on. Raises RuntimeServiceError."""
         ...
 
     async def port_forward(self, pod_sandbox_id: str, port: int) -> PortForwardStream:
@@ -205,15 +205,15 @@ class RuntimeService(Protocol):
         ...
 
     def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
-        """All events from now on."""
+        """Yield all events from now on."""
         ...
 
     async def status(self) -> RuntimeStatus:
-        """What the runtime can do here; a kubelet ignores conditions it does not know."""
+        """Return what the runtime can do here; a kubelet ignores conditions it does not know."""
         ...
 
     async def container_stats(self, container_id: str) -> ContainerStats | None:
-        """None when nobody counts. Raises RuntimeServiceError, reason NotFound."""
+        """Return the usage; None if nobody counts. Raises RuntimeServiceError, reason NotFound."""
         ...
 
     async def listeners(self, container_id: str) -> tuple[TCPListener, ...] | None:
@@ -228,18 +228,18 @@ class ImageService(Protocol):
 
     async def image_status(self, image: str) -> Image | None: ...
     async def pull_image(self, image: str, auth: AuthConfig | None = None) -> str:
-        """The image ref (digest). None for `auth`: what the runtime itself knows.
+        """Pull an image and return its ref (digest). None for `auth`: what the runtime itself knows.
 
         Raises RuntimeServiceError with reason ImageNotFound or InvalidImageName, or none.
         """
         ...
 
     async def list_images(self) -> list[Image]:
-        """The images on this node; `size` is what one takes there."""
+        """Return the images on this node; `size` is what one takes there."""
         ...
 
     async def remove_image(self, image: str) -> None:
-        """Take an image off this node, by id or name; one that is not there is a success.
+        """Remove an image from this node, by id or name; success if it is not there.
 
         What other nodes share with it (a store of pulled images) is not touched. Raises RuntimeServiceError.
         """

@@ -33,7 +33,7 @@ class DockerConfig:
     cred_helpers: Mapping[str, str] = field(default_factory=dict)
 
     def helper_for(self, registry: str) -> tuple[str, str]:
-        """(helper, the key to ask it for); ("", "") for a registry without one."""
+        """Return (helper, the key to ask it for); ("", "") for a registry without one."""
         for key, helper in self.cred_helpers.items():
             host = _split(key)[0]
             if host == registry or (host in _DOCKER_HUB and registry in _DOCKER_HUB):
@@ -44,7 +44,7 @@ class DockerConfig:
 
 
 def parse_docker_config(data: bytes) -> DockerConfig:
-    """A `config.json`, or the `.dockerconfigjson` of a Secret. Raises DockerConfigError."""
+    """Parse a `config.json`, or the `.dockerconfigjson` of a Secret. Raises DockerConfigError."""
     value = _object(data)
     store = value.get("credsStore") or ""
     helpers = value.get("credHelpers") or {}
@@ -57,12 +57,12 @@ def parse_docker_config(data: bytes) -> DockerConfig:
 
 
 def parse_dockercfg(data: bytes) -> DockerConfig:
-    """The older `.dockercfg`: what `auths` holds, without a name around it. Raises DockerConfigError."""
+    """Parse the older `.dockercfg`: what `auths` holds, without a name around it. Raises DockerConfigError."""
     return DockerConfig(_auths(_object(data)))
 
 
 def parse_pull_secret(secret: Mapping[str, Any]) -> DockerConfig:
-    """A Secret of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg; another one has no credentials.
+    """Parse a Secret of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg; others have no credentials.
 
     Raises DockerConfigError. Source: pkg/credentialprovider/secrets/secrets.go:MakeDockerKeyring.
     """
@@ -78,7 +78,7 @@ def parse_pull_secret(secret: Mapping[str, Any]) -> DockerConfig:
 
 
 def credentials_for(repository: str, configs: list[DockerConfig]) -> list[AuthConfig]:
-    """What the configs have for `registry[:port]/path`, the most specific key first, each once.
+    """Return what the configs have for `registry[:port]/path`, the most specific key first, each once.
 
     A key's host may have a `*` in any of its labels, its port must be the image's, its path a beginning of the image's.
     Source: pkg/credentialprovider/keyring.go:Lookup.

@@ -118,7 +118,7 @@ class SimulatedRuntime(SimulatedImages):
     # Ends from outside
 
     def kill(self, container_id: str, exit_code: int = SIGKILL_EXIT, *, oom: bool = False) -> None:
-        """A foreign hand ends a container at once: `kill -9` on the host, or the OOM killer."""
+        """End a container at once, as a foreign hand does: `kill -9` on the host, or the OOM killer."""
         container = self._containers[container_id]
         self._lives.exit(container, exit_code, "OOMKilled" if oom else "")
 
@@ -284,7 +284,7 @@ class SimulatedRuntime(SimulatedImages):
         container.config = replace(container.config, resources=resources)
 
     async def reopen_container_log(self, container_id: str) -> None:
-        """Nothing is written anywhere."""
+        """Do nothing: no log is written anywhere."""
         await self.may_fail("reopen_container_log")
         if not self._find(container_id).running:
             raise RuntimeServiceError("container is not running")
@@ -364,19 +364,19 @@ class SimulatedRuntime(SimulatedImages):
         return self._reports.events()
 
     async def status(self) -> RuntimeStatus:
-        """Nothing is missing in the simulated world, unless `network_error` says so."""
+        """Return the status. Nothing is missing in the simulated world, unless `network_error` says so."""
         words = ("NetworkPluginNotReady", f"Network plugin returns error: {self.network_error}")
         network = RuntimeCondition("NetworkReady", not self.network_error, *(words if self.network_error else ()))
         there = tuple(RuntimeCondition(kind, True) for kind in ("RuntimeReady", LIMITS_ENFORCED, USER_IDS_MAPPED))
         return RuntimeStatus((network, *there))
 
     async def container_stats(self, container_id: str) -> ContainerStats | None:
-        """Programs that do not exist use nothing."""
+        """Return None: programs that do not exist use nothing."""
         await self.container_status(container_id)
         return None
 
     async def listeners(self, container_id: str) -> tuple[TCPListener, ...] | None:
-        """The ports that are open now, at the Pod's address."""
+        """Return the ports that are open now, at the Pod's address."""
         found, now = self._find(container_id), monotonic(self._world.clock)
         if not found.running:
             return None
@@ -393,7 +393,7 @@ class SimulatedRuntime(SimulatedImages):
     # What a dialer may ask
 
     def listening_containers(self, ip: str) -> list[tuple[Program, float, float | None, asyncio.Event]]:
-        """Of the running containers behind `ip`: program, start, SIGTERM (seconds, monotonic; None) and end."""
+        """Return of running containers behind `ip`: program, start, SIGTERM (seconds, monotonic; None) and end."""
         return [
             (c.program, c.started, c.term_at, c.exited)
             for c in self._containers.values()

@@ -41,7 +41,7 @@ class SimulatedDialer(Generic[R]):
     async def http_get(
         self, url: str, headers: list[tuple[str, str]], timeout: float | None, *, follow_redirects: bool = True
     ) -> R:
-        """GET from the container that listens; redirects are not simulated."""
+        """Send a GET to the container that listens; redirects are not simulated."""
         self.requests.append((url, headers))
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -63,7 +63,7 @@ class SimulatedDialer(Generic[R]):
         await self._connect(host, port, timeout, "", late)
 
     async def grpc_health(self, host: str, port: int, service: str, timeout: float, user_agent: str) -> int:
-        """A connection that is refused is tried again until the time is over, as gRPC does it."""
+        """Return the health. A refused connection is retried until the time is over, as gRPC does."""
         deadline = monotonic(self._world.clock) + timeout
         while (left := deadline - monotonic(self._world.clock)) > 0:
             try:

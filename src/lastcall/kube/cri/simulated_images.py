@@ -33,7 +33,7 @@ class Failures:
         self._failures: dict[str, list[_Failure]] = {}
 
     def fail_next(self, verb: str, error: Exception | str, *, times: int = 1, seconds: float = 0.0) -> None:
-        """The next `times` calls of `verb` wait `seconds` and then raise `error` (a text becomes RuntimeServiceError).
+        """Let the next `times` calls of `verb` wait `seconds`, then raise `error` (text becomes RuntimeServiceError).
 
         Verbs are the method names (`stop_container`, `exec_sync`, …), and `cni_add`, `cni_del` for the network part of
         run_pod_sandbox and stop_pod_sandbox. Failures of one verb are used up in the order they were asked for.
@@ -97,5 +97,5 @@ class SimulatedImages(Failures):
 
 
 def image_of(name: str) -> Image:
-    """An image whose id follows from its name."""
+    """Return an image whose id follows from its name."""
     return Image(id=f"sha256:{hashlib.sha256(name.encode()).hexdigest()}", repo_tags=(name,), size=1)

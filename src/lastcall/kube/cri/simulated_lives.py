@@ -81,7 +81,7 @@ class Lives:
             self.exit(container, SIGKILL_EXIT)
 
     def end_later(self, container: Container, seconds: float, exit_code: int) -> None:
-        """Whichever end comes first is the end; a later plan does not postpone an earlier one."""
+        """Plan an end. The first end that comes is the end; a later plan does not postpone an earlier one."""
         self._spawn(self._end_after(container, seconds, exit_code), f"end of {container.name}")
 
     async def _end_after(self, container: Container, seconds: float, exit_code: int) -> None:
@@ -125,7 +125,7 @@ class Lives:
         return await wait_for_event(self._world.clock, container.exited, seconds) or not container.running
 
     async def wait_exit(self, container: Container, seconds: float) -> None:
-        """Wait for the container's end; TimeoutError when it has not ended after `seconds`, not earlier."""
+        """Wait for the container's end. Raises TimeoutError if it has not ended after `seconds`, not earlier."""
         if not await wait_for_event(self._world.clock, container.exited, seconds):
             raise TimeoutError
 

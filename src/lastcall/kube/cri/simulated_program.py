@@ -78,7 +78,7 @@ class Program:
     ports: Mapping[int, Listener] = field(default_factory=dict)
 
     def exec_result(self, cmd: tuple[str, ...], calls: int, *, after_term: bool = False) -> ExecResult:
-        """The answer to the `calls`-th call (from 0) of `cmd`; `after_term`: SIGTERM has come.
+        """Return the answer to the `calls`-th call (from 0) of `cmd`; `after_term`: SIGTERM has come.
 
         Of unlisted commands `true`, `false`, `exit N`, `echo TEXT` and `sleep N`, also joined with `;` or `&&` in one
         `sh -c`, do what they say; any other is an executable that does not exist.
@@ -97,9 +97,9 @@ Programs = Mapping[str, Program] | Callable[[ContainerConfig, PodSandboxConfig],
 
 
 def find_program(programs: Programs, config: ContainerConfig, sandbox: PodSandboxConfig) -> Program:
-    """The program of a container: by annotation, by image as written, by image without tag, by container name, by "".
+    """Find a container's program: by annotation, image as written, image without tag, container name, or "".
 
-    Raises KeyError, naming what is known, when an annotation names no program; without any match it is `Program()`.
+    Raises KeyError, naming what is known, if an annotation names no program; without any match it is `Program()`.
     """
     if callable(programs):
         return programs(config, sandbox)

@@ -49,5 +49,5 @@ class SimulatedStreams:
 
 
 def refused(sandbox_id: str, port: int) -> RuntimeServiceError:
-    """What PortForward answers."""
+    """Return the error that PortForward raises."""
     return RuntimeServiceError(f"sandbox {sandbox_id!r} is simulated: nothing listens on port {port}")

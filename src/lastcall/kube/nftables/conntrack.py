@@ -41,7 +41,7 @@ def stale(flows: Iterable[Flow], frontends: Mapping[UDPFrontend, frozenset[str]]
 
 
 def read_udp_flows(netlink: NetlinkSocket) -> list[Flow]:
-    """Raises NetlinkError."""
+    """Read the kernel's UDP flows. Raises NetlinkError."""
     found = []
     for body in netlink.dump("look at connections", _GET, _HEADER):
         fields = attributes(body, len(_HEADER))
@@ -60,7 +60,7 @@ def read_udp_flows(netlink: NetlinkSocket) -> list[Flow]:
 
 
 def clean(frontends: Mapping[UDPFrontend, frozenset[str]]) -> int:
-    """Delete the stale flows of these Services; answers how many there were. Raises OSError."""
+    """Delete the stale flows of these Services; return how many there were. Raises OSError."""
     if not frontends:
         return 0
     with NetlinkSocket(NETLINK_NETFILTER) as netlink:

@@ -81,7 +81,7 @@ def batch(transaction: Transaction, table: str, family: int = FAMILY_NUMBER) -> 
 
 
 def removal(table: str) -> list[Message]:
-    """The messages that take a table away, which need not be there."""
+    """Return the messages that remove a table, which need not exist."""
     return [_table("add", table, _NEWTABLE, _CREATE), _table("delete", table, _DELTABLE)]
 
 

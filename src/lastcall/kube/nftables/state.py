@@ -60,7 +60,7 @@ class TableState:
         self._chains = self._chains_of(self._sets)
 
     def change(self, fragments: Mapping[Owner, Fragment]) -> Transaction:
-        """Every owner named now asks for what is given and nothing else; {} takes an owner away."""
+        """Replace what each of these owners asks for; {} removes an owner. Return the transaction."""
         before: dict[Key, object] = {}
         for owner, fragment in fragments.items():
             old = self._owned.get(owner, {})
@@ -84,7 +84,7 @@ class TableState:
         return {owner: fragment for owner, fragment in self._owned.items() if owner != ()}
 
     def everything(self) -> Transaction:
-        """The transaction that replaces the table, whatever it holds, by what is wanted now. Sorted."""
+        """Return the transaction that replaces the table, whatever it holds, by what is wanted now. Sorted."""
         present: dict[Key, tuple[object, object]] = {
             key: (_ABSENT, self._value(key)) for key in sorted(self._claims, key=_order)
         }

@@ -73,7 +73,7 @@ def _lookup(name: str, data_register: int | None = None) -> bytes:
 
 
 def verdict_data(verdict: str) -> bytes:
-    """The inside of an NFTA_DATA_VERDICT: `drop`, `return`, `jump <chain>`, `goto <chain>`."""
+    """Encode the inside of an NFTA_DATA_VERDICT: `drop`, `return`, `jump <chain>`, `goto <chain>`."""
     action, _, chain = verdict.partition(" ")
     code = _be32(1, _VERDICT_CODES[action])
     return attribute(2, code + (attribute(2, chain.encode() + b"\0") if chain else b""))
@@ -91,12 +91,12 @@ _SERVICE_KEY = (
 
 
 def verdict(text: str) -> Statement:
-    """`drop`, `return`, `jump <chain>` or `goto <chain>`."""
+    """Return the statement `drop`, `return`, `jump <chain>` or `goto <chain>`."""
     return Statement(text, _expression("immediate", _be32(1, 0), attribute(2, verdict_data(text))))
 
 
 def reject() -> Statement:
-    """ICMP port unreachable: a TCP client reads it as `connection refused`."""
+    """Answer with ICMP port unreachable: a TCP client reports `connection refused`."""
     return Statement("reject", _expression("reject", _be32(1, 0), attribute(2, b"\3")))
 
 
@@ -107,7 +107,7 @@ def new_connection() -> Statement:
 
 
 def known_connection() -> Statement:
-    """An answer, a later packet of a connection, or an error about one."""
+    """Match an answer, a later packet of a connection, or an error about one."""
     known = struct.pack("=I", 2 | 4)
     load = _expression("ct", _be32(1, _FIRST), _be32(2, 0))
     return Statement("ct state established,related", load + _bitwise(known, bytes(4)) + _compare(True, bytes(4)))
@@ -164,31 +164,31 @@ def _within(field: str, offset: int, network: str, outside: bool) -> Statement:
 
 
 def saddr_not_local() -> Statement:
-    """The source is not an address of this network namespace."""
+    """Match packets whose source is not an address of this network namespace."""
     load = _expression("fib", _be32(1, _FIRST), _be32(2, 3), _be32(3, 1))
     return Statement("fib saddr type != local", load + _compare(True, struct.pack("=I", 2)))
 
 
 def daddr_local() -> Statement:
-    """The destination is an address of this network namespace."""
+    """Match packets whose destination is an address of this network namespace."""
     load = _expression("fib", _be32(1, _FIRST), _be32(2, 3), _be32(3, 2))
     return Statement("fib daddr type local", load + _compare(False, struct.pack("=I", 2)))
 
 
 def not_from_loopback() -> Statement:
-    """The packet came in by another link than `lo`, which is the first one of every network namespace."""
+    """Match packets that came in by another link than `lo`, which is the first one of every network namespace."""
     return Statement('iif != "lo"', _meta_load(_FIRST, _META_IIF) + _compare(True, struct.pack("=I", 1)))
 
 
 def from_group(group: int) -> Statement:
-    """The packet came in by a link of this group (`ip link set … group`). For every family."""
+    """Match packets that came in by a link of this group (`ip link set … group`). For every family."""
     return Statement(
         f"iifgroup {group}", _meta_load(_FIRST, _META_IIFGROUP) + _compare(False, struct.pack("=I", group))
     )
 
 
 def no_way_back() -> Statement:
-    """No route leads to the source by the link that the packet came in by."""
+    """Match packets to whose source no route leads by the link that they came in by."""
     source_link_present = 0x1 | 0x8 | 0x20
     load = _expression("fib", _be32(1, _FIRST), _be32(2, 1), _be32(3, source_link_present))
     return Statement("fib saddr . iif oif missing", load + _compare(False, b"\0"))
@@ -206,7 +206,7 @@ def to_port(protocol: str, port: int) -> Statement:
 
 @lru_cache(1024)
 def to_ports(protocol: str, first: int, last: int) -> Statement:
-    """Of a range, both ends included."""
+    """Match a range of ports, both ends included."""
     edges = b"".join(
         _expression("cmp", _be32(1, _FIRST), _be32(2, operation), attribute(3, attribute(1, struct.pack(">H", port))))
         for operation, port in ((_AT_LEAST, first), (_AT_MOST, last))
@@ -250,12 +250,12 @@ def _numgen(register: int, modulus: int) -> bytes:
 
 
 def one_in(chances: int) -> Statement:
-    """True once in so many times, at random."""
+    """Match once in so many times, at random."""
     return Statement(f"numgen random mod {chances} 0", _numgen(_FIRST, chances) + _compare(False, bytes(4)))
 
 
 def dnat_by_slot(name: str, slots: int) -> Statement:
-    """To what map `name` holds for this Service and a random slot; nothing happens when it holds nothing."""
+    """Send packets to what map `name` holds for this Service and a random slot; do nothing if it holds nothing."""
     text = f"dnat ip to {_SERVICE_KEY_TEXT} . numgen random mod {slots} map @{name}"
     load = _SERVICE_KEY + _numgen(_FOURTH, slots) + _lookup(name, _FIRST)
     return Statement(text, load + _nat(_FIRST, _SECOND))

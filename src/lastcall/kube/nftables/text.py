@@ -33,7 +33,7 @@ _MAPS = ("service verdicts", "service slots", "address verdicts")
 
 
 def text_of_transaction(transaction: Transaction, table: str) -> str:
-    """One command a line."""
+    """Format a transaction as text, one command a line."""
     lines = [f"add table {FAMILY} {table}"]
     if transaction.replace:
         lines += [f"delete table {FAMILY} {table}", lines[0]]

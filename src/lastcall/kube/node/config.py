@@ -48,7 +48,7 @@ class PodUpdates:
 
 
 def semantic_difference(old: Pod, new: Pod) -> bool:
-    """Spec, labels, deletion marks and annotations count; finalizers, owners and resourceVersion alone do not."""
+    """Return whether spec, labels, deletion marks or annotations differ; finalizers, owners, versions do not count."""
     before, after = old["metadata"], new["metadata"]
     return (
         old.get("spec") != new.get("spec")
@@ -65,7 +65,7 @@ def _annotations(pod: Pod) -> dict[str, str]:
 
 
 def classify(old: Pod | None, new: Pod | None) -> Operation | None:
-    """What one UID's change means; None for nothing (checkAndUpdatePod)."""
+    """Classify the change of one UID; None for no change (checkAndUpdatePod)."""
     if new is None:
         return Operation.REMOVE if old is not None else None
     if old is None:
@@ -78,7 +78,7 @@ def classify(old: Pod | None, new: Pod | None) -> Operation | None:
 
 
 def merge(known: Mapping[str, Pod], pods: Iterable[Pod]) -> tuple[dict[str, Pod], PodUpdates]:
-    """The new SET by UID and what it changed."""
+    """Return the new SET by UID and what it changed."""
     found = {uid_of(pod): pod for pod in pods}
     updates = PodUpdates()
     for uid in dict.fromkeys((*known, *found)):
@@ -111,7 +111,7 @@ class PodConfig:
         await self._informer.run()
 
     async def first_set(self) -> None:
-        """Wait for the first list and tell it as one SET."""
+        """Wait for the first list and report it as one SET."""
         await self._informer.synced()
         self._known, updates = merge({}, self._informer.items())
         self.ready = True

@@ -59,7 +59,7 @@ class Housekeeping:
         self._is_held = is_held
 
     async def run(self) -> None:
-        """Sweep until cancelled. Start only when the first SET of Pods is known: what is not in it is ended."""
+        """Sweep until cancelled. Start only when the first SET of Pods is known: Pods that are not in it are ended."""
         # Until the workers know the first SET, every Pod without one counts as one that may run something: a Pod that
         # was rejected would stay Pending until the status manager's next resync.
         self._work.workers.sync_known_pods(self._sources.pods.get_pods())
@@ -73,7 +73,7 @@ class Housekeeping:
                 crash_guard.caught("kubelet housekeeping", "", error)
 
     async def handle_pod_cleanups(self) -> None:
-        """One sweep. Raises RuntimeServiceError."""
+        """Run one sweep. Raises RuntimeServiceError."""
         known_before = dict.fromkeys(self._work.workers.known_uids())
         in_runtime = pods_in_runtime(await self._runtime.list_pod_sandbox(), await self._runtime.list_containers())
         pods = self._sources.pods.get_pods()

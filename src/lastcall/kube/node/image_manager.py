@@ -60,11 +60,11 @@ class PodImageManager:
         self._serial = asyncio.Lock()
 
     async def ensure_image_exists(self, pod: Pod, container: Container) -> Image:
-        """The image a container starts from. Raises ImagePullError with the waiting reason."""
+        """Return the image a container starts from, pulled if needed. Raises ImagePullError with the waiting reason."""
         return await self._ensure(pod, container, container.get("image", ""), container.get("imagePullPolicy") or "")
 
     async def ensure_volume_image_exists(self, pod: Pod, source: ImageVolumeSource) -> Image:
-        """The image of a volume; its Events are about the Pod. Raises ImagePullError with the waiting reason.
+        """Return the image of a volume; its Events are about the Pod. Raises ImagePullError with the waiting reason.
 
         Source: kuberuntime_manager.go:getImageVolumes.
         """
@@ -234,7 +234,7 @@ class PodImageManager:
 
 
 def repository_of(image: str) -> str:
-    """`registry/path` of an image name, as the keys of credentials are compared with it."""
+    """Return `registry/path` of an image name, as the keys of credentials are compared with it."""
     name = image.partition("@")[0]
     first, slash, rest = name.partition("/")
     if not slash or not (any(c in first for c in ".:") or first == "localhost"):
@@ -244,7 +244,7 @@ def repository_of(image: str) -> str:
 
 
 def default_pull_policy(image: str) -> str:
-    """Always for the tag `latest` or none, else IfNotPresent. Source: pkg/apis/core/v1/defaults.go."""
+    """Return Always for the tag `latest` or none, else IfNotPresent. Source: pkg/apis/core/v1/defaults.go."""
     if "@" in image:
         return "IfNotPresent"
     tag = image.rsplit("/", 1)[-1].partition(":")[2] or "latest"

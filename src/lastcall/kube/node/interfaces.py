@@ -50,7 +50,7 @@ class PodStatus:
         return tuple(s for s in self.sandbox_statuses if s.state == PodSandboxState.SANDBOX_READY)
 
     def find(self, container_name: str) -> ContainerStatus | None:
-        """The newest instance of a container."""
+        """Return the newest instance of a container."""
         return next((c for c in self.container_statuses if c.metadata.name == container_name), None)
 
 
@@ -85,7 +85,7 @@ class StatusManager(Protocol):
 
     def set_pod_status(self, pod: Pod, status: APIPodStatus) -> None: ...
     def set_pod_sandbox_ready(self, pod: Pod) -> None:
-        """The sandbox was just created: PodReadyToStartContainers turns True (1.36; kubelet.go:OnPodSandboxReady)."""
+        """Set PodReadyToStartContainers: the sandbox was just created (1.36; kubelet.go:OnPodSandboxReady)."""
         ...
 
     def terminate_pod(self, pod: Pod) -> None: ...
@@ -134,7 +134,7 @@ class VolumeManager(Protocol):
         ...
 
     async def wait_for_attach_and_mount(self, pod: Pod) -> None:
-        """Called at every sync; quick when everything is mounted, and refreshes what has changed meanwhile.
+        """Wait until all is mounted, at every sync; quick when it is, and refreshes what has changed meanwhile.
 
         Each failing volume gets its own FailedMount Event. Raises VolumeError after 2 m 3 s with the text that follows
         `Unable to attach or mount volumes: `. Cancel the call when the Pod's end begins.
@@ -144,7 +144,7 @@ class VolumeManager(Protocol):
     def mounts(
         self, pod: Pod, container: Container, pod_ips: tuple[str, ...], *, attempt: int = 0
     ) -> tuple[Mount, ...]:
-        """Bind mounts for one container: volumeMounts, /etc/hosts, /etc/hostname, resolv.conf, the termination log.
+        """Return one container's bind mounts: volumeMounts, /etc/hosts, /etc/hostname, resolv.conf, termination log.
 
         `attempt` is the container's restart count: each attempt has a termination log of its own.
         Raises VolumeError (waiting reason CreateContainerConfigError) for a volumeMount that cannot be resolved.
@@ -152,15 +152,15 @@ class VolumeManager(Protocol):
         ...
 
     def dns_config(self, pod: Pod) -> DNSConfig:
-        """For PodSandboxConfig, by dnsPolicy and dnsConfig (network/dns/dns.go)."""
+        """Return the DNS configuration for PodSandboxConfig, by dnsPolicy and dnsConfig (network/dns/dns.go)."""
         ...
 
     def hostname(self, pod: Pod) -> str:
-        """For PodSandboxConfig (kubelet_pods.go:GeneratePodHostNameAndDomain)."""
+        """Return the host name for PodSandboxConfig (kubelet_pods.go:GeneratePodHostNameAndDomain)."""
         ...
 
     def owners_can_be_mapped(self, pod: Pod) -> bool:
-        """Whether all volumes are on the node's own file systems, not the machine's. Only when they are mounted."""
+        """Return whether all volumes are on the node's own file systems, not the machine's. Call it after mounting."""
         ...
 
     async def wait_for_unmount(self, pod: Pod) -> None: ...
@@ -204,7 +204,7 @@ class EventRecorder(Protocol):
         *,
         field_path: str = "",
     ) -> None:
-        """`obj` needs kind, apiVersion and metadata; never blocks. `field_path` like `spec.containers{web}`."""
+        """Record an Event. `obj` has kind, apiVersion, metadata. Never blocks. `field_path`: `spec.containers{a}`."""
         ...
 
 
@@ -233,11 +233,11 @@ class Dialer(Protocol):
     async def http_get(
         self, url: str, headers: list[tuple[str, str]], timeout: float | None, *, follow_redirects: bool = True
     ) -> HTTPResponse:
-        """GET without certificate verification; timeout in seconds, None for none. Raises DialError."""
+        """Send a GET without verifying certificates; timeout in seconds, None for none. Raises DialError."""
         ...
 
     async def tcp_connect(self, host: str, port: int, timeout: float | None) -> None:
-        """Raises DialError."""
+        """Connect to a TCP port and close the connection. Raises DialError."""
         ...
 
     async def grpc_health(self, host: str, port: int, service: str, timeout: float, user_agent: str) -> int:

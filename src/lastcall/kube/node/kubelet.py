@@ -120,16 +120,16 @@ class Kubelet:
                 await self._given.world.clock.sleep(RUNTIME_RETRY_SECONDS)
 
     async def wait_ready(self) -> None:
-        """Return once the node takes Pods."""
+        """Wait until the node takes Pods."""
         await self._takes_pods.wait()
 
     @property
     def ready(self) -> bool:
-        """The runtime was read and the first set of Pods is known."""
+        """Return whether the runtime was read and the first set of Pods is known."""
         return self._sources.pod_config.ready
 
     def not_ready(self) -> str:
-        """Why the node is not Ready, "" when it is."""
+        """Return why the node is not Ready, "" if it is."""
         if self._protection.shutdown.shutting_down:
             return NOT_READY
         return self._containers.state.network_error if self.ready else "the sync loop is not running yet"
@@ -140,7 +140,7 @@ class Kubelet:
 
     @property
     def shutdown(self) -> NodeShutdown:
-        """The graceful shutdown of the node."""
+        """Return the graceful shutdown of the node."""
         return self._protection.shutdown
 
     def on_conditions(self, callback: Callable[[], None]) -> None:
@@ -148,7 +148,7 @@ class Kubelet:
         self._protection.shutdown.on_change = self._protection.eviction.on_change = callback
 
     def rotate_log(self, container_id: str) -> None:
-        """Rotate the log of a container now: it is full."""
+        """Rotate the log of a container now, because it is full."""
         self._garbage.logs.full(container_id)
 
     # -- what the server asks ---------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class Kubelet:
 
     @property
     def counted(self) -> CountedParts:
-        """The parts that have something for the metrics."""
+        """Return the parts that have something for the metrics."""
         return CountedParts(
             pods=self._sources.pods,
             workers=self._work.workers,
@@ -175,7 +175,7 @@ class Kubelet:
         )
 
     def handle_file_updates(self, updates: PodUpdates) -> None:
-        """The manifest directory changed. What is gone from it ends, and the story says who decided so."""
+        """Apply a change of the manifest directory. Pods that are gone from it end; a record says who decided so."""
         for pod in updates.pods[Operation.REMOVE]:
             facts: DeletionDecided = {
                 "why": "its manifest was removed from the node's directory, or says something else now",
@@ -202,7 +202,7 @@ class Kubelet:
                 handlers[operation](pods)
 
     def handle_pod_additions(self, pods: list[Pod]) -> None:
-        """kubelet.go:HandlePodAdditions. A rejected Pod never gets a worker."""
+        """Handle new Pods (kubelet.go:HandlePodAdditions). A rejected Pod never gets a worker."""
         in_order = sorted(pods, key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
         self._each(in_order, self._handle_pod_addition)
         waits = [pod for pod in in_order if self._reports.resizes.changed(pod)]
@@ -250,7 +250,7 @@ class Kubelet:
         self._watch_deadline(pod)
 
     def handle_pod_updates(self, pods: list[Pod]) -> None:
-        """kubelet.go:HandlePodUpdates: both UPDATE and DELETE."""
+        """Handle changed Pods, both UPDATE and DELETE (kubelet.go:HandlePodUpdates)."""
         self._each(pods, self._handle_pod_update)
 
     def _handle_pod_update(self, pod: Pod) -> None:
@@ -266,7 +266,7 @@ class Kubelet:
         self._watch_deadline(pod)
 
     def handle_pod_removes(self, pods: list[Pod]) -> None:
-        """kubelet.go:HandlePodRemoves: the object is gone, so is its right to run."""
+        """Handle removed Pods: the object is gone, so is its right to run (kubelet.go:HandlePodRemoves)."""
         self._each(pods, self._handle_pod_remove)
 
     def _handle_pod_remove(self, pod: Pod) -> None:
@@ -280,7 +280,7 @@ class Kubelet:
         self._work.workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
 
     def handle_pod_reconcile(self, pods: list[Pod]) -> None:
-        """kubelet.go:HandlePodReconcile: the status differs. Never kills; readiness gates need another look."""
+        """Handle changed statuses; readiness gates need another look. Never kills (kubelet.go:HandlePodReconcile)."""
         self._each(pods, self._handle_pod_reconcile)
 
     def _handle_pod_reconcile(self, pod: Pod) -> None:
@@ -302,7 +302,7 @@ class Kubelet:
         return pod
 
     def handle_pod_sync(self, uid: str) -> None:
-        """Something about the Pod may have changed, or its time has come (kubelet.go:HandlePodSyncs)."""
+        """Sync a Pod that may have changed, or whose time has come (kubelet.go:HandlePodSyncs)."""
         pod = self._sources.pods.get_pod(uid)
         if pod is not None:
             self._work.workers.update_pod(UpdatePodOptions(UpdateType.SYNC, pod))
@@ -333,7 +333,7 @@ class Kubelet:
     # -- admission ----------------------------------------------------------------------------------------------------
 
     def active_pods(self) -> list[Pod]:
-        """Pods that hold resources (kubelet_pods.go:filterOutInactivePods)."""
+        """Return Pods that hold resources (kubelet_pods.go:filterOutInactivePods)."""
         return [
             pod
             for pod in self._sources.pods.get_pods()
@@ -343,19 +343,19 @@ class Kubelet:
         ]
 
     def names_of_images(self) -> list[str]:
-        """Of Pods that run or are about to: their images are needed, be there a container of them yet or not."""
+        """Return the images of Pods that run or are about to: they are needed, even if no container of them exists."""
         pods = self.active_pods()
         volumes = [reference for pod in pods for reference in image_volumes_of(pod).values()]
         return [*volumes, *(container.get("image", "") for pod in pods for container in all_containers_of(pod))]
 
     def own_node(self) -> Node:
-        """The Node as the API has it; before it is seen, with the labels it registers with (kubelet_getters.go)."""
+        """Return the Node as the API has it; before it is seen, with its labels to register (kubelet_getters.go)."""
         config = self._given.config
         registered: Node = {"metadata": {"name": config.node_name, "labels": config.node_labels}}
         return self._sources.own_node.get("", config.node_name) or registered
 
     def made_room(self, uid: str) -> None:
-        """The victims of a critical Pod have ended."""
+        """Start a critical Pod whose victims have ended."""
         current = self._sources.pods.get_pod(uid)
         if current is not None and not self._work.workers.is_pod_termination_requested(uid):
             self._admitted(current)
@@ -372,7 +372,7 @@ class Kubelet:
     # -- what the parts need from one another
 
     def reported_restarts(self, pod_uid: str, name: str) -> int:
-        """How often the status says that a container was restarted."""
+        """Return how often the status says that a container was restarted."""
         status = self._reports.statuses.get_pod_status(pod_uid) or {}
         field_name: StatusField
         for field_name in ("initContainerStatuses", "containerStatuses"):

@@ -71,7 +71,7 @@ class NodeConfig:
 
 
 def node_labels(config: NodeConfig) -> dict[str, str]:
-    """The labels every node has, and the configured ones."""
+    """Return the labels every node has, and the configured ones."""
     architecture = machine_architecture()
     return {
         "beta.kubernetes.io/arch": architecture,
@@ -84,7 +84,7 @@ def node_labels(config: NodeConfig) -> dict[str, str]:
 
 
 def node_object(config: NodeConfig, moment: str, not_ready: str, info: NodeSystemInfo) -> Node:
-    """The Node to register. `moment` is RFC 3339, `not_ready` the reason for not being Ready or ""."""
+    """Return the Node to register. `moment` is RFC 3339, `not_ready` the reason for not being Ready or ""."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -129,7 +129,7 @@ def node_status(
     old: NodeStatus,
     pressures: Collection[str] = (),
 ) -> NodeStatus:
-    """The Node's status; transition times are kept from `old` where a condition has not changed."""
+    """Return the Node's status; transition times are kept from `old` where a condition has not changed."""
     conditions = [
         *((name, str(name in pressures), *words[name in pressures][:2]) for name, words in PRESSURES.items()),
         ("Ready", "False", "KubeletNotReady", not_ready)
@@ -180,7 +180,7 @@ def _declares(config: NodeConfig) -> bool:
 
 
 def node_info(config: NodeConfig, system_uuid: str) -> NodeSystemInfo:
-    """`status.nodeInfo` of this machine. Identities of the machine itself are not given away."""
+    """Return `status.nodeInfo` of this machine. Identities of the machine itself are not given away."""
     uname = os.uname()
     version = f"v{config.kubernetes_version.removeprefix('v')}"
     if version.count(".") == 1:
@@ -200,7 +200,7 @@ def node_info(config: NodeConfig, system_uuid: str) -> NodeSystemInfo:
 
 
 def machine_architecture() -> str:
-    """The machine's architecture as Go names it (`amd64`)."""
+    """Return the machine's architecture as Go names it (`amd64`)."""
     machine = os.uname().machine
     return _ARCHITECTURES.get(machine, machine)
 
@@ -252,7 +252,7 @@ class NodeStatusManager:
 
     @property
     def node(self) -> Node:
-        """The Node as last seen; `{}` before `register`."""
+        """Return the Node as last seen; `{}` before `register`."""
         return self._node
 
     async def register(self) -> Node:
@@ -291,7 +291,7 @@ class NodeStatusManager:
         self._reported_ns = self._world.clock.monotonic_ns()
 
     def update_soon(self) -> None:
-        """Something that the status says has changed."""
+        """Update the status soon: something in it has changed."""
         self._wanted.set()
 
     async def renew_lease(self) -> None:

@@ -147,7 +147,7 @@ class RuntimeWithDeadlines:
             found.observe((self._clock.monotonic_ns() - began) / 1e9)
 
     def families(self) -> Iterator[Family]:
-        """What was counted (kuberuntime/instrumented_services.go)."""
+        """Yield the counts (kuberuntime/instrumented_services.go)."""
         counted = [({"operation_type": name}, each) for name, each in self._seconds.items()]
         yield "kubelet_runtime_operations_total", [(labels, each.count) for labels, each in counted]
         yield "kubelet_runtime_operations_duration_seconds", counted

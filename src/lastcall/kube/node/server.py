@@ -49,7 +49,7 @@ class ServedPods(Protocol):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Raises OSError."""
+    """Listen on an address. Raises OSError."""
     listening = socket.create_server((host, port), backlog=128)  # with SO_REUSEADDR
     listening.setblocking(False)
     return listening
@@ -87,7 +87,7 @@ class KubeletServer:
         self._usage = usage
 
     async def start_unauthenticated(self, host: str, port: int) -> web.AppRunner:
-        """Listen without TLS, for tests on the loopback: `cleanup()` of the answer closes."""
+        """Listen without TLS, for tests on the loopback; `cleanup()` of the result closes it."""
         # late: 33 ms of a node's start
         from aiohttp import web
 
@@ -96,7 +96,7 @@ class KubeletServer:
         return runner
 
     async def serve_when_asked(self, listening: socket.socket, tls: ssl.SSLContext) -> None:
-        """Answer until cancelled. A client certificate is demanded whatever `tls` says of it.
+        """Serve until cancelled. A client certificate is demanded whatever `tls` says of it.
 
         The first connection waits for the server to be made: most nodes' are never asked, and it is 2 MB of code.
         """

@@ -116,17 +116,17 @@ class Behaviour:
 
     @property
     def minor(self) -> int:
-        """36 for "1.36"."""
+        """Return 36 for "1.36"."""
         return int(self.version.partition(".")[2])
 
     @property
     def short_version(self) -> str:
-        """`1.36`, as in the User-Agent `kube-probe/1.36`."""
+        """Return `1.36`, as in the User-Agent `kube-probe/1.36`."""
         return self.version
 
     @property
     def why_hook_time_does_not_count(self) -> str:
-        """One sentence for the story; "" where the hook's time does count."""
+        """Return one sentence for the story; "" if the hook's time does count."""
         if self.override_after_hook:
             return (
                 f"Kubernetes {self.version} does not take the preStop hook's time off the grace period: "
@@ -136,7 +136,7 @@ class Behaviour:
 
 
 def behaviour_at(version: str) -> Behaviour:
-    """The behaviour of any `1.N`, `v1.N.P`, …, whether a cluster can be asked for it or not. Raises ValueError."""
+    """Return the behaviour of any `1.N`, `v1.N.P`, …, also one that clusters cannot be asked for. Raises ValueError."""
     parts = version.removeprefix("v").split(".")
     if len(parts) < 2 or parts[0] != "1" or not parts[1].isdigit():
         raise ValueError(f"Kubernetes version {version!r} is not of the form 1.N; use for example {DEFAULT_VERSION}")
@@ -145,7 +145,7 @@ def behaviour_at(version: str) -> Behaviour:
 
 
 def behaviour_of(version: str) -> Behaviour:
-    """The behaviour of `1.36` or `v1.36.2`. Raises ValueError for one that is not of `VERSIONS`."""
+    """Return the behaviour of `1.36` or `v1.36.2`. Raises ValueError for one that is not of `VERSIONS`."""
     wanted = ".".join(version.removeprefix("v").split(".")[:2])
     if wanted not in VERSIONS:
         raise ValueError(f"kubernetes version {version!r} is not one of {', '.join(VERSIONS)}")

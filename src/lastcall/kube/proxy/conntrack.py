@@ -10,7 +10,7 @@ from lastcall.kube.proxy.rules import PortRules
 
 
 def frontends_to_clean(rules: Iterable[PortRules]) -> dict[UDPFrontend, frozenset[str]]:
-    """By UDP address and port: the endpoints that may keep their flows. A Service that has none keeps what it has."""
+    """Return by UDP address and port the endpoints that may keep their flows. A Service without endpoints keeps all."""
     found: dict[UDPFrontend, frozenset[str]] = {}
     for port in rules:
         if not port.serving:

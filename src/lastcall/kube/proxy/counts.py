@@ -22,18 +22,18 @@ class ProxyCounts:
         self._synced_at = self._queued_at = 0.0
 
     def changed(self, kind: str) -> None:
-        """A Service or a slice came, changed or went."""
+        """Count a change: a Service or a slice came, changed or went."""
         if kind in self._changes:
             self._changes[kind] += 1
             self._queued_at = self._clock.wall_ns() / 1e9
 
     def synced(self, began: int, whole: bool) -> None:
-        """The kernel has the rules; all of them were written, or those that changed."""
+        """Count a sync of the kernel's rules: `whole` if all were written, else those that changed."""
         (self._whole if whole else self._partial).observe((self._clock.monotonic_ns() - began) / 1e9)
         self._synced_at = self._clock.wall_ns() / 1e9
 
     def families(self) -> Iterator[Family]:
-        """What was counted."""
+        """Yield the metrics."""
         every = Histogram(SECONDS)
         every.add(self._whole)
         every.add(self._partial)

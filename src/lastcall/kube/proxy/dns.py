@@ -64,7 +64,7 @@ class DNSServer:
         _follow(self._slices, self.zone.put_slice)
 
     async def run(self) -> None:
-        """Raises OSError when the address cannot be listened on."""
+        """Serve DNS until cancelled. Raises OSError if it cannot listen on the address."""
         loop = asyncio.get_running_loop()
         async with Tasks() as tasks:
             self._tasks = tasks
@@ -131,7 +131,7 @@ class DNSServer:
     # -- questions -----------------------------------------------------------------------------------------------------
 
     async def answer(self, data: bytes, *, limit: int) -> bytes:
-        """The answer to one message, b"" for an invalid one. `limit`: bytes, for a client that says nothing of it."""
+        """Return the answer to one message, b"" for an invalid one. `limit`: bytes, for a client that names no size."""
         # late: 47 ms of a node's start
         import dns.exception
         import dns.flags

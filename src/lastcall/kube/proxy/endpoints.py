@@ -48,7 +48,7 @@ def is_ipv4(text: str) -> bool:
 
 
 def service_of(slice_: EndpointSlice) -> ServiceKey | None:
-    """Whose slice it is; None for those that no proxy looks at (headless, another proxy's, not IPv4)."""
+    """Return the Service of a slice; None for slices that no proxy serves (headless, another proxy's, not IPv4)."""
     labels = labels_of(slice_)
     name = labels.get(LABEL_SERVICE_NAME)
     if not name or LABEL_HEADLESS in labels or LABEL_PROXY_NAME in labels or slice_.get("addressType") != "IPv4":

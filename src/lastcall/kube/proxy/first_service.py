@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def first_service(world: World, client: Client) -> None:
-    """Return when there is a Service besides the API server's."""
+    """Wait until there is a Service besides the API server's."""
     found = asyncio.Event()
 
     def added(service: Service) -> None:

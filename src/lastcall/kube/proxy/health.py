@@ -27,7 +27,7 @@ class ServiceHealth:
 
 
 def answer(service: ServiceKey, endpoints: int, proxy_is_healthy: bool = True) -> tuple[int, dict[str, str], str]:
-    """Status code, headers and body, whatever path is asked for."""
+    """Return status code, headers and body, whatever path is asked for."""
     namespace, name = service
     body = {
         "service": {"namespace": namespace, "name": name},
@@ -44,7 +44,7 @@ def answer(service: ServiceKey, endpoints: int, proxy_is_healthy: bool = True) -
 
 class HealthServers(Protocol):
     async def update(self, services: Mapping[ServiceKey, ServiceHealth]) -> None:
-        """These Services are answered for now, and no others."""
+        """Serve health checks for these Services, and no others."""
         ...
 
 

@@ -57,7 +57,7 @@ class LibnftablesSink:
         self._library.nft_ctx_free(self._context)
 
     def run(self, commands: str) -> str:
-        """What the commands print. Raises RuleError with libnftables' own words."""
+        """Run commands; return what they print. Raises RuleError with libnftables' own words."""
         if self._library.nft_run_cmd_from_buffer(self._context, commands.encode()) != 0:
             raise RuleError(self._library.nft_ctx_get_error_buffer(self._context).decode(errors="replace").strip())
         output: bytes = self._library.nft_ctx_get_output_buffer(self._context)
@@ -65,7 +65,7 @@ class LibnftablesSink:
 
 
 def pieces(transaction: Transaction, most: int = _MOST_ELEMENTS) -> list[Transaction]:
-    """Transactions of at most so many elements, in order; one, if that is enough."""
+    """Split into transactions of at most so many elements, in order; one, if that is enough."""
     found: list[list[Command]] = [[]]
     room = most
     for command in transaction.commands:

@@ -44,7 +44,7 @@ class NetlinkSink:
         return await self._run(lambda: netlink.has_nftables_table(self._table))
 
     async def remove(self) -> None:
-        """Take the table away. Raises RuleError."""
+        """Remove the table. Raises RuleError."""
         messages = nft_encode.removal(self._table)
         await self._run(lambda: self._opened().batch(nft_encode.NF_TABLES, messages))
 
@@ -56,7 +56,7 @@ class NetlinkSink:
         self._worker.shutdown(wait=False)
 
     def apply_now(self, transaction: Transaction) -> None:
-        """`apply` in the calling thread. Raises OSError."""
+        """Apply the transaction in the calling thread. Raises OSError."""
         if self._routes:
             with netlink.NetlinkSocket() as route:
                 route.transact(self._routes)
@@ -84,7 +84,7 @@ class NetlinkSink:
 
 
 def in_batches(messages: Sequence[Message], largest: int) -> list[list[Message]]:
-    """As few as their sizes in bytes allow, in their order."""
+    """Split messages into as few batches as their sizes in bytes allow, in their order."""
     batches: list[list[Message]] = [[]]
     size = 0
     for message in messages:

@@ -73,7 +73,7 @@ class TooManyRulesError(Exception):
 
 
 def rules_of(service: Service, endpoints: Mapping[PortKey, tuple[Endpoint, ...]], node: Node) -> tuple[PortRules, ...]:
-    """One for each port, in the order of the spec. Raise TooManyRulesError."""
+    """Return the rules of each port, in the order of the spec. Raises TooManyRulesError."""
     addresses = len(service.cluster_ips) + len(service.external_ips) + len(service.load_balancer_ips)
     backends = sum(
         (addresses + (len(node.addresses) if port.node_port else 0))
@@ -90,7 +90,7 @@ def rules_of(service: Service, endpoints: Mapping[PortKey, tuple[Endpoint, ...]]
 
 
 def local_ready_addresses(endpoints: Mapping[PortKey, tuple[Endpoint, ...]], node: Node) -> int:
-    """What healthCheckNodePort counts: ready endpoints here. Terminating ones do not count though they may serve."""
+    """Count ready endpoints here, for healthCheckNodePort. Terminating ones do not count, even if they serve."""
     return len({e.address for each in endpoints.values() for e in each if e.ready and e.node == node.name})
 
 

@@ -54,7 +54,7 @@ class Service:
 
 
 def parse_service(obj: Object) -> Service | None:
-    """None for what no proxy serves: headless, ExternalName, another proxy's, without an IPv4 address."""
+    """Parse a Service; None if no proxy serves it: headless, ExternalName, another proxy's, without an IPv4 address."""
     spec = obj.get("spec") or {}
     if spec.get("type") == "ExternalName" or labels_of(obj).get(LABEL_PROXY_NAME) is not None:
         return None

@@ -23,7 +23,7 @@ class RuleError(Exception):
 
 class RuleSink(Protocol):
     async def apply(self, transaction: Transaction) -> None:
-        """Return when the kernel goes by it. Raises RuleError."""
+        """Apply the transaction: then the kernel follows it. Raises RuleError."""
         ...
 
     async def exists(self) -> bool:
@@ -31,7 +31,7 @@ class RuleSink(Protocol):
         ...
 
     async def forget_udp_flows(self, frontends: Mapping[UDPFrontend, frozenset[str]]) -> int:
-        """End the flows to these addresses that others answer than those named. Raises RuleError."""
+        """End the flows to these addresses that other endpoints than the named ones answer. Raises RuleError."""
         ...
 
     async def close(self) -> None: ...
@@ -63,7 +63,7 @@ class RecordingSink:
                     del self._chains[name]
 
     def target(self, address: str, protocol: str, port: int, *, outside: bool = False) -> Target | None:
-        """Return where a new connection goes, or how it is refused; None when no Service has this address and port.
+        """Return where a new connection goes, or how it is refused; None if no Service has this address and port.
 
         `outside`: it comes neither from a Pod nor from the node. Among several backends the kernel takes any.
         """

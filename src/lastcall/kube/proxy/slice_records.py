@@ -46,9 +46,9 @@ class SliceRecords:
         self._slices: dict[tuple[str, str], EndpointSlice] = {}
 
     def seen(self, service: ServiceKey | None, name: tuple[str, str], slice_: EndpointSlice | None) -> list[SeenChange]:
-        """Note a slice (None: it is gone); one record for each endpoint of a Pod that changed in it.
+        """Note a slice (None: it is gone); write a record for each endpoint of a Pod that changed in it.
 
-        `service` None: nobody serves it, so there is nothing to tell.
+        `service` None: nobody serves it, so there is nothing to record.
         """
         before = self._slices.pop(name, None)
         if slice_ is not None:
@@ -94,7 +94,7 @@ class SliceRecords:
     def written(
         self, service: ServiceKey, changes: Iterable[SeenChange], before: Iterable[str], now: Iterable[str]
     ) -> None:
-        """The kernel goes by these changes; `before` and `now` are the addresses that got and get new connections."""
+        """Record that the kernel has these changes; `before` and `now`: addresses that got and get new connections."""
         got, gets = frozenset(before), frozenset(now)
         for change in changes:
             ready = change.conditions is not None and change.conditions[0]

@@ -50,7 +50,7 @@ def endpoints_map(count: int, *, outside: bool = False) -> NftSet:
 
 @lru_cache
 def by_slot(slots: NftSet) -> Chain:
-    """The rule that chooses from one map of endpoints.
+    """Return the chain whose rule chooses from one map of endpoints.
 
     In a chain of its own, so that it is written together with its map: nft 1.0.6 refuses to add a rule with a map of
     this type that exists already.
@@ -123,7 +123,7 @@ def skeleton(pod_cidr: str, service_cidr: str) -> Fragment:
 
 
 def service_chains(sets: Iterable[NftSet]) -> tuple[Chain, Chain]:
-    """The chains that choose an endpoint: a rule for each map of endpoints there is."""
+    """Return the chains that choose an endpoint: a rule for each map of endpoints that exists."""
     names = {each.name for each in sets}
     inside: list[Rule] = [
         (nft.service_in(MASQUERADED.name), nft.mark_for_masquerade()),
@@ -140,12 +140,12 @@ def service_chains(sets: Iterable[NftSet]) -> tuple[Chain, Chain]:
 
 
 def answered_here(addresses: Iterable[str]) -> Fragment:
-    """What lets packets to addresses of the Service network through to the node itself."""
+    """Return what lets packets to addresses of the Service network through to the node itself."""
     return {(NODE_SERVICES.name, (address,)): None for address in addresses}
 
 
 def fragment_of(rules: Iterable[PortRules]) -> Fragment:
-    """What the ports of one Service put into the table."""
+    """Return what the ports of one Service put into the table."""
     fragment: Fragment = {}
     for port in rules:
         for address in port.served_here:
@@ -238,7 +238,7 @@ def _hash(*texts: str) -> str:
 
 
 def backends_of(rules: Iterable[PortRules]) -> Mapping[str, None]:
-    """The addresses that get new connections by these rules."""
+    """Return the addresses that get new connections by these rules."""
     found: dict[str, None] = {}
     for port in rules:
         for frontend in port.frontends:

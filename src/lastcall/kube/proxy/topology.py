@@ -35,9 +35,9 @@ class Categorized:
 def categorize_endpoints(
     endpoints: Sequence[Endpoint], node: Node, *, uses_cluster: bool = True, uses_local: bool = False
 ) -> Categorized:
-    """A list that is not used (no policy asks for it) stays empty.
+    """Sort endpoints into those of the whole cluster and the local ones; a list that no policy asks for stays empty.
 
-    Ready endpoints, narrowed by topology; when there is none, those that serve while they terminate, wherever they are.
+    Ready endpoints, narrowed by topology; if there is none, those that serve while they terminate, wherever they are.
     The local list falls back by itself: to local ones that terminate, even when others are ready elsewhere.
     """
     cluster: tuple[Endpoint, ...] = ()
@@ -55,7 +55,7 @@ def categorize_endpoints(
 
 
 def topology_mode(endpoints: Sequence[Endpoint], node: Node) -> str:
-    """`PreferSameNode`, `PreferSameZone` or "". Every ready endpoint must have a hint, and one must name us."""
+    """Return `PreferSameNode`, `PreferSameZone` or "". Every ready endpoint must have a hint, and one must name us."""
     ready = [e for e in endpoints if e.ready]
     if all(e.node_hints for e in ready) and any(node.name in e.node_hints for e in ready):
         return "PreferSameNode"

@@ -40,7 +40,7 @@ class View:
     """(namespace, slice) → the Service it was last seen for."""
 
     def put_service(self, key: ServiceKey, obj: Object | None) -> None:
-        """None: it is gone."""
+        """Store a Service; None if it is gone."""
         service = parse_service(obj) if obj is not None else None
         if service == self.services.get(key):
             return
@@ -51,7 +51,7 @@ class View:
         self.changed[key] = None
 
     def put_slice(self, name: tuple[str, str], slice_: EndpointSlice | None) -> None:
-        """None: it is gone. A slice that changes its Service leaves the old one."""
+        """Store a slice; None if it is gone. A slice that changes its Service leaves the old one."""
         service = service_of(slice_) if slice_ is not None else None
         before = self._served_by.pop(name, None)
         if before is not None and before != service:
@@ -66,7 +66,7 @@ class View:
             self.changed[service] = None
 
     def put_node(self, obj: Object | None) -> None:
-        """A Node without addresses keeps those that are known."""
+        """Store the Node. If it has no addresses, the known ones stay."""
         if obj is None:
             return
         node = parse_node(obj)
@@ -76,7 +76,7 @@ class View:
             self.changed.update(dict.fromkeys(self.services))
 
     def look(self, key: ServiceKey) -> ServiceView:
-        """Empty for a Service that is not served."""
+        """Return the view of a Service; an empty one if it is not served."""
         service = self.services.get(key)
         if service is None:
             return ServiceView()
@@ -87,7 +87,7 @@ class View:
         return ServiceView(rules_of(service, endpoints, self.node), health)
 
     def service_of_slice(self, name: tuple[str, str]) -> ServiceKey | None:
-        """The Service that a slice (namespace, name) was last seen for."""
+        """Return the Service that a slice (namespace, name) was last seen for."""
         return self._served_by.get(name)
 
     def take_changed(self) -> list[ServiceKey]:
@@ -96,7 +96,7 @@ class View:
 
 
 def parse_node(obj: Object) -> Node:
-    """NodePorts answer on its internal and external IPv4 addresses."""
+    """Parse a Node; NodePorts answer on its internal and external IPv4 addresses."""
     addresses = (obj.get("status") or {}).get("addresses") or ()
     found = [
         each["address"]

@@ -27,8 +27,7 @@ class Hosts:
         """Host headers that are ours on every connection: clients have few, and this is asked with every request."""
 
     def refusal(self, request: web.BaseRequest) -> web.Response | None:
-        """What a request that is not meant for this server is answered, None for all others: 400, or 421 (Misdirected
-        Request)."""
+        """Return the answer (400, or 421 Misdirected Request) to a request that is not for this server, else None."""
         if request.version[0] != 1:
             return _refused(400, "400 Bad Request: HTTP/1.1 is spoken here")
         host = request.headers.get("Host") or ""
@@ -69,7 +68,7 @@ def _connected_to(name: str, request: web.BaseRequest) -> bool:
 
 
 def host_name(host: str) -> str | None:
-    """Name or address of a Host header, small, without port; None for one that is malformed."""
+    """Return the name or address of a Host header, in lower case, without port; None if it is malformed."""
     found = _HOST.fullmatch(host)
     if found is None:
         return None

@@ -182,7 +182,7 @@ class Decoder:
         self._fin = False
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The frames, and pieces of data frames, that `data` completes. Raises SpdyError."""
+        """Return the frames, and pieces of data frames, that `data` completes. Raises SpdyError."""
         self._buffer += data
         frames: list[Frame] = []
         while self._buffer:

@@ -56,7 +56,7 @@ class SpdyStream:
         self._reset = False
 
     async def read(self) -> bytes:
-        """What has arrived, a frame at a time; b"" at the end, also after a reset or the end of the session."""
+        """Return the data that has arrived, a frame at a time; b"" at the end, also after a reset or the session."""
         while not self._unread:
             if self._ended_there:
                 return b""
@@ -73,7 +73,7 @@ class SpdyStream:
         return data
 
     async def write(self, data: bytes) -> None:
-        """All of it. Raises ConnectionResetError when the other side does not want it, or the session is over."""
+        """Write all of `data`. Raises ConnectionResetError if the other side refuses it or the session is over."""
         for start in range(0, len(data), LARGEST_FRAME):
             piece = data[start : start + LARGEST_FRAME]
             while piece:
@@ -88,7 +88,7 @@ class SpdyStream:
                 piece = piece[size:]
 
     async def close_write(self) -> None:
-        """No more from here. Idempotent."""
+        """Close this side: write no more. Idempotent."""
         if not self._ended_here:
             self._ended_here = True
             self._session.forget_if_over(self)
@@ -96,7 +96,7 @@ class SpdyStream:
                 await self._session.send(Data(self.id, b"", fin=True))
 
     async def reset(self, status: ResetStatus = ResetStatus.CANCEL) -> None:
-        """No more in either direction. Idempotent."""
+        """Reset the stream: no more in either direction. Idempotent."""
         if not (self._ended_here and self._ended_there):
             self.end(reset=True)
             with suppress(ConnectionError):
@@ -107,7 +107,7 @@ class SpdyStream:
         return self._reset
 
     def forget(self) -> None:
-        """Nobody here has more to say or cares for more; nothing is sent."""
+        """Drop the stream: nobody here sends or reads more; nothing is sent."""
         self.end(reset=True)
 
     @property
@@ -135,7 +135,7 @@ class SpdyStream:
         self._changed.set()
 
     def end(self, *, reset: bool, keep: bool = False) -> None:
-        """`reset`: what has not been read is of no interest any more, unless it is to be kept."""
+        """End both directions. `reset`: drop what has not been read, unless `keep`."""
         self._ended_here = self._ended_there = True
         self._reset = self._reset or reset
         if reset and not keep:
@@ -175,7 +175,7 @@ class SpdySession:
         """Grows with every read and every write."""
 
     async def run(self) -> None:
-        """Raises SpdyError after it has closed an invalid session. Afterwards every stream is over."""
+        """Run the session until it ends; then every stream is over. Raises SpdyError after closing an invalid one."""
         decoder = Decoder()
         try:
             while not self._closed and (data := await self._transport.read()):
@@ -194,7 +194,7 @@ class SpdySession:
             await self._transport.close()
 
     async def open(self, headers: Mapping[str, str]) -> SpdyStream:
-        """A new stream. Raises ConnectionResetError."""
+        """Open a new stream. Raises ConnectionResetError."""
         if self._going_away:
             raise ConnectionResetError("the other side takes no new streams")
         stream = SpdyStream(self, self._next, headers)
@@ -204,21 +204,21 @@ class SpdySession:
         return stream
 
     async def send(self, frame: Frame) -> None:
-        """Frames leave in the order of the calls. Raises ConnectionResetError."""
+        """Send a frame, in the order of the calls. Raises ConnectionResetError."""
         if self._closed:
             raise ConnectionResetError("the session is over")
         self.activity += 1
         await self._transport.write(self._encoder.encode(frame))
 
     async def go_away(self) -> None:
-        """Say that this side takes no new streams; `run` goes on until the other side closes."""
+        """Announce that this side takes no new streams; `run` goes on until the other side closes."""
         if not self._going_away:
             self._going_away = True
             with suppress(ConnectionError):
                 await self.send(GoAway(self._last_there))
 
     async def finish(self) -> None:
-        """All is said: read on, but for nobody, until the other side has closed and `run` ends."""
+        """Close our side; read on and drop what comes, until the other side has closed and `run` ends."""
         await self.go_away()
         for stream in list(self._streams.values()):
             if stream.closed_here:
@@ -227,7 +227,7 @@ class SpdySession:
                 await stream.reset()
 
     async def close(self) -> None:
-        """End it now. Idempotent."""
+        """End the session now. Idempotent."""
         await self.go_away()
         self._closed = True
         self._room.set()

@@ -24,11 +24,11 @@ class ByteStream(Protocol):
     """Two directions of bytes. A write waits for room; nothing is buffered without a limit."""
 
     async def read(self) -> bytes:
-        """Some bytes; b"" at the end."""
+        """Return some bytes; b"" at the end."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """Raises ConnectionError when the other side is gone."""
+        """Write `data`. Raises ConnectionError when the other side is gone."""
         ...
 
     async def close(self) -> None: ...
@@ -53,18 +53,18 @@ class SocketStream:
         await self._writer.drain()
 
     async def close(self) -> None:
-        """What has been written is still sent."""
+        """Close the connection; what has been written is still sent."""
         self._writer.close()
 
     def abort(self) -> None:
-        """Nothing more is sent."""
+        """Close the connection at once; nothing more is sent."""
         self._writer.transport.abort()
 
     async def linger(self, seconds: float) -> None:
         """Close, but first let the other side close, reading what it still sends.
 
-        A connection that is closed while data waits to be read is reset, and with it goes what the other side has not
-        read yet.
+        If a connection is closed while data waits to be read, it is reset, and what the other side has not read is
+        lost.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -97,7 +97,7 @@ class HandedOver(web.Response):
 
 
 def take_over(request: web.BaseRequest, head: bytes) -> SocketStream:
-    """Answer `head` (a whole `HTTP/1.1 101 …` with its empty line) and own the connection from now on.
+    """Answer `head` (a whole `HTTP/1.1 101 …` with its empty line) and take over the connection.
 
     Raises ConnectionResetError when the client is gone. The handler returns `HandedOver()` afterwards.
     """
@@ -114,6 +114,6 @@ def take_over(request: web.BaseRequest, head: bytes) -> SocketStream:
 
 
 def switching_protocols(headers: Mapping[str, str]) -> bytes:
-    """The head of a 101."""
+    """Return the head of a 101 response."""
     lines = ["HTTP/1.1 101 Switching Protocols", *(f"{name}: {value}" for name, value in headers.items())]
     return "\r\n".join([*lines, "", ""]).encode("latin-1")

@@ -19,11 +19,11 @@ class DialledConnector(aiohttp.BaseConnector):
 
     @abstractmethod
     async def dial(self, url: URL) -> tuple[socket.socket, ssl.SSLContext | None]:
-        """A connected socket for the URL's host and port, and, for https, the context of TLS. Raises OSError."""
+        """Connect to the URL's host and port; return the socket and, for https, the TLS context. Raises OSError."""
 
     @abstractmethod
     def tls_failed(self, error: ssl.SSLError) -> Exception:
-        """What is raised in place of an error of TLS."""
+        """Return the exception to raise instead of a TLS error."""
 
     async def _create_connection(self, req: Any, traces: Any, timeout: Any) -> Any:
         sock, context = await self.dial(req.url)
@@ -59,7 +59,7 @@ class KeptConnections(DialledConnector):
 
     @property
     def reused(self) -> bool:
-        """Whether the last request of the running task went over a connection that another had used before it."""
+        """Return whether the last request of the running task used a connection that had served another one before."""
         return _REUSED.get()
 
     async def connect(self, req: Any, traces: Any, timeout: Any) -> Any:

@@ -82,19 +82,19 @@ class Channel:
         return self._packets.closed
 
     def tell(self, message: Message) -> None:
-        """A peer that is gone is not an error here: it is noticed by other means."""
+        """Send a message. A peer that is gone is no error here: it is noticed by other means."""
         with suppress(OSError):
             self._packets.send(message.to_wire())
 
     def ask(self, call: int, message: Message, fds: tuple[int, ...] = ()) -> None:
-        """With a number for the answer. `fds` stay the caller's. Raises OSError."""
+        """Send a message with a number for the answer. `fds` stay the caller's. Raises OSError."""
         self._packets.send({**message.to_wire(), "call": call}, fds)
 
     def answer(self, call: object, error: str = "") -> None:
-        """To what was asked under that number."""
+        """Answer the message that came with that number."""
         with suppress(OSError):
             self._packets.send({"answer": call, **({"error": error} if error else {})})
 
     def read(self) -> list[tuple[Fields, tuple[int, ...]]]:
-        """What has come, with descriptors that are the caller's; `closed` turns True when the peer is gone."""
+        """Return what has come, with descriptors that are the caller's; `closed` turns True when the peer is gone."""
         return self._packets.read()

@@ -37,7 +37,7 @@ class Answer(Message):
 
 
 def node_control_pair() -> tuple[socket.socket, socket.socket]:
-    """(front's end, the node's end)."""
+    """Create a pair of sockets: (front's end, the node's end)."""
     return packets_pair()
 
 
@@ -125,12 +125,12 @@ class NodeControlClient:
         self._packets.close()
 
     def failed(self, why: str) -> None:
-        """Nobody will answer what was asked so far."""
+        """Fail all open questions: nobody will answer them."""
         for queue in self._waiting.values():
             queue.put_nowait({"error": why})
 
     async def ask(self, message: Message) -> AsyncIterator[str]:
-        """The node's words until it is done. Raises ControlError."""
+        """Ask the node, and yield its lines until it is done. Raises ControlError."""
         self._last = call = self._last + 1
         queue = self._waiting[call] = asyncio.Queue()
         try:

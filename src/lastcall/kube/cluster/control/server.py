@@ -45,7 +45,7 @@ class Answers(Protocol):
 
 
 def verbs(answers: Answers) -> Verbs:
-    """What front understands. A newer lastcall may ask with fields that are not known here."""
+    """Return the verbs that front understands. A newer lastcall may send fields that are not known here."""
     table: dict[type[Message], Callable[..., AsyncIterator[Fields]]] = {
         Status: answers.status,
         Stop: answers.stop,
@@ -60,7 +60,7 @@ def verbs(answers: Answers) -> Verbs:
 
 
 def listen(directory: ClusterDirectory) -> socket.socket:
-    """The listening socket in the cluster's directory. Raises OSError."""
+    """Open the listening socket in the cluster's directory. Raises OSError."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     with suppress(FileNotFoundError):
         os.unlink(SOCKET, dir_fd=directory.fd)
@@ -70,7 +70,7 @@ def listen(directory: ClusterDirectory) -> socket.socket:
 
 
 async def serve(sock: socket.socket, answers: Answers, log: Callable[[str], None]) -> None:
-    """Answer until cancelled. An answer that fails is reported to the client, and to `log`; it ends nothing."""
+    """Serve until cancelled. An answer that fails is reported to the client and to `log`; the server goes on."""
     known = verbs(answers)
     async with Tasks() as tasks:
 

@@ -109,7 +109,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def hello() -> Fields:
-    """Front's first line."""
+    """Return front's first line."""
     return {"protocol": PROTOCOL, "records": RECORDS, "lastcall": __version__, "pid": os.getpid()}
 
 
@@ -132,13 +132,13 @@ def read_record(message: Fields) -> Record:
 
 
 def peer(sock: socket.socket) -> tuple[int, int]:
-    """(pid, uid) of the other end of a Unix socket, as the kernel knows them."""
+    """Return (pid, uid) of the other end of a Unix socket, as the kernel knows them."""
     pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     return pid, uid
 
 
 def socket_address(directory: ClusterDirectory) -> str:
-    """The socket's path, whatever the length of the directory's: an address has 108 bytes at most."""
+    """Return a path of the socket that fits an address (108 bytes), however long the directory's path is."""
     return f"/proc/self/fd/{directory.fd}/{SOCKET}"
 
 
@@ -176,7 +176,7 @@ class Connection:
             raise ControlError(f"cluster {self.name!r} has just ended") from error
 
     def check_protocol(self, verb: str) -> None:
-        """Raises NewerVersion when this lastcall cannot understand front's answers to `verb`."""
+        """Raise NewerVersion if this lastcall cannot understand front's answers to `verb`."""
         if verb == "stop":
             return
         for what, ours in (("protocol", PROTOCOL), ("records", RECORDS)):
@@ -268,7 +268,7 @@ class ControlClient:
         raise ControlError(f"cluster {self.name!r} has no answer")
 
     def stop(self, timeout: float) -> str:
-        """End the cluster and return when all of it is gone: `ended`, or `killed` when that took `timeout` seconds.
+        """End the cluster and wait until it is gone. Return `ended`, or `killed` if that took `timeout` seconds.
 
         Raises NotRunning with what is known about it, ControlError when even SIGKILL does not end front.
         """
@@ -414,7 +414,7 @@ def _holder(name: str) -> str:
 
 
 def what_is_left(directory: ClusterDirectory) -> str:
-    """A sentence on a cluster that ended without being asked to, "" when nothing reports it."""
+    """Return a sentence on a cluster that ended unasked; "" if nothing reports one."""
     facts = directory.facts()
     if not facts:
         return ""
@@ -439,7 +439,7 @@ def _children(pid: int) -> list[int]:
 
 
 def decode(line: bytes) -> Fields:
-    """One line's object. Raises ControlError."""
+    """Decode the object of one line. Raises ControlError."""
     try:
         return wire.decode(line)
     except wire.WireError as error:

@@ -30,7 +30,7 @@ class Proxy:
 
 
 def dial_out(host: str, port: int, *, tls: bool, environ: Mapping[str, str] | None = None) -> socket.socket:
-    """A connected, blocking socket; TLS is the caller's. Raises DialOutError."""
+    """Return a connected, blocking socket; TLS is the caller's. Raises DialOutError."""
     proxy = proxy_for(host, port, tls=tls, environ=os.environ if environ is None else environ)
     if proxy is None:
         return _connect(host, port)
@@ -47,7 +47,7 @@ def dial_out(host: str, port: int, *, tls: bool, environ: Mapping[str, str] | No
 
 
 def proxy_for(host: str, port: int, *, tls: bool, environ: Mapping[str, str]) -> Proxy | None:
-    """The proxy of `HTTPS_PROXY` (`HTTP_PROXY` without TLS), unless `NO_PROXY` or loopback says otherwise.
+    """Return the proxy of `HTTPS_PROXY` (`HTTP_PROXY` without TLS); None for `NO_PROXY` and loopback.
 
     Raises DialOutError for a proxy that cannot be used.
     """
@@ -72,7 +72,7 @@ def proxy_for(host: str, port: int, *, tls: bool, environ: Mapping[str, str]) ->
 
 
 def is_loopback(host: str) -> bool:
-    """`localhost`, or an address of the loopback network. No name is looked up."""
+    """Return True for `localhost` and addresses of the loopback network. No name is looked up."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -24,7 +24,7 @@ class HostCredentialsError(Exception):
 
 
 def host_credentials(repository: str, environ: Mapping[str, str] | None = None) -> AuthConfig | None:
-    """What the user's docker config has for `registry[:port]/path`; None for nothing. Raises HostCredentialsError."""
+    """Read the user's docker config for `registry[:port]/path`; None if it has nothing. Raises HostCredentialsError."""
     environment = os.environ if environ is None else environ
     path = config_path(environment)
     try:
@@ -44,7 +44,7 @@ def host_credentials(repository: str, environ: Mapping[str, str] | None = None) 
 
 
 def config_path(environ: Mapping[str, str]) -> Path:
-    """Where docker would read it."""
+    """Return where docker would read its config."""
     directory = environ.get("DOCKER_CONFIG") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".docker")
     return Path(directory) / "config.json"
 

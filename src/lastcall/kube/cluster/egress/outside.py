@@ -21,7 +21,7 @@ _NETWORKS = tuple(map(IPv4Network, NOT_OUTSIDE))
 
 
 def outside_address(text: str) -> str:
-    """The address as it is to be dialed. Raises ValueError for one that is not outside, and for an invalid one.
+    """Return the address to dial. Raises ValueError for one that is not outside, and for an invalid one.
 
     Names are refused: callers look them up and pass the address.
     """

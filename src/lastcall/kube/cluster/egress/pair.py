@@ -108,7 +108,7 @@ what became of it, whom to tell."""
 
 
 def egress_pair() -> tuple[socket.socket, socket.socket]:
-    """(front's end, the node's end)."""
+    """Create a pair of sockets: (front's end, the node's end)."""
     return packets_pair()
 
 
@@ -138,7 +138,7 @@ class EgressServer:
         """Called with what the node reports about connections that were handed over with `tell`."""
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Start to answer."""
         # A node that reads nothing any more must not hold a thread forever.
         seconds = struct.pack("ll", _SEND_SECONDS, 0)
         self._packets.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, seconds)
@@ -152,9 +152,9 @@ class EgressServer:
         self._packets.close()
 
     def hand_over(self, accepted: socket.socket, address: str, port: int, *, tell: bool = False) -> bool:
-        """Give the node a connection to carry to an address of the cluster. False when it takes no more at once.
+        """Give the node a connection to carry to an address of the cluster; return False if it takes no more at once.
 
-        A node that is just started again takes it when it is there.
+        A node that is being restarted takes it when it is back.
         """
         connect = Connect(address=address, port=port, **({"tell": True} if tell else {}))
         try:
@@ -284,7 +284,7 @@ class EgressClient:
         self._verbs = Verbs({Connect: self._connected})
 
     def take_connections(self, on_connection: OnConnection) -> None:
-        """Call `on_connection` with each connection that front hands in, from now on. Inside asyncio."""
+        """Call `on_connection` with each connection that front gives it, from now on. Inside asyncio."""
         self._on_connection = on_connection
         self._follow()
 
@@ -296,11 +296,11 @@ class EgressClient:
         return loop
 
     async def dial(self, host: str, port: int, *, tls: bool) -> socket.socket:
-        """A connected, non-blocking socket in the host's network. Raises DialError."""
+        """Connect in the host's network; return a non-blocking socket. Raises DialError."""
         return await self._dial(Dial(host=host, port=port, tls=tls), host, port)
 
     async def dial_outside(self, address: str, port: int) -> socket.socket:
-        """The same for a Pod: to an address outside of the cluster only. Raises DialError."""
+        """Connect for a Pod: as `dial`, but to an address outside of the cluster only. Raises DialError."""
         return await self._dial(DialOutside(address=address, port=port), address, port)
 
     async def _dial(self, message: Message, host: str, port: int) -> socket.socket:
@@ -317,7 +317,7 @@ class EgressClient:
         return sock
 
     async def resolve(self, name: str, family: str) -> list[str]:
-        """Addresses (`family` A or AAAA) of a name, as the host resolves it. Raises OSError."""
+        """Return the addresses (`family` A or AAAA) of a name, as the host resolves it. Raises OSError."""
         try:
             answer, _ = await self._ask(Resolve(name=name, family=family))
         except (TimeoutError, DialError) as error:
@@ -330,7 +330,7 @@ class EgressClient:
             raise OSError(f"the host's answer cannot be read: {error}") from None
 
     async def credentials(self, repository: str) -> AuthConfig | None:
-        """What the user's docker config has for `registry/path`. Raises RuntimeServiceError."""
+        """Return what the user's docker config has for `registry/path`. Raises RuntimeServiceError."""
         # late: 33 ms of the start of `rollout`
         from lastcall.kube.cri.api import AuthConfig, RuntimeServiceError  # front does without
 
@@ -433,7 +433,7 @@ def _close(fds: tuple[int, ...]) -> None:
 
 @contextmanager
 def local_way_out() -> Iterator[EgressClient]:
-    """Give both ends in this process, for a command on the host. Inside asyncio."""
+    """Return both ends in this process, for a command on the host. Inside asyncio."""
     front, node = egress_pair()
     server, client = EgressServer(front), EgressClient(node)
     server.start()

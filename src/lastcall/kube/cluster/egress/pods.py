@@ -34,7 +34,7 @@ _logger = logging.getLogger(__name__)
 
 
 def redirection(pod_cidr: str, address: str, port: int) -> Transaction:
-    """The rules that send new TCP connections of Pods to `address`, unless they are to the cluster."""
+    """Return the rules that send new TCP connections of Pods to `address`, unless they go to the cluster."""
     rules = [(nft.daddr_within(network), nft.verdict("return")) for network in NOT_OUTSIDE]
     rules.append((nft.saddr_within(pod_cidr), nft.dnat_to("TCP", address, port)))
     chain = Chain(_CHAIN, hook=Hook("nat", "prerouting", _AFTER_SERVICES))
@@ -42,7 +42,7 @@ def redirection(pod_cidr: str, address: str, port: int) -> Transaction:
 
 
 def original_destination(sock: socket.socket) -> tuple[str, int]:
-    """Where a connection was meant to go before it was translated. Raises OSError."""
+    """Return the destination of a connection before it was translated. Raises OSError."""
     port, address = _SOCKADDR_IN.unpack(sock.getsockopt(socket.IPPROTO_IP, _SO_ORIGINAL_DST, _SOCKADDR_IN.size))
     return socket.inet_ntoa(address), port
 

@@ -52,7 +52,7 @@ class Look:
 
 
 def own_seconds(before: Look, after: Look) -> float:
-    """The own time that lies between two looks; 0 where the heart has beaten between them."""
+    """Return the own time between two looks; 0 if the heart has beaten between them."""
     if after.beats != before.beats:
         return 0.0
     passed = max(0.0, after.at - before.at)
@@ -67,7 +67,7 @@ def own_seconds(before: Look, after: Look) -> float:
 
 
 def share_of(processors: int, runnable: int) -> float:
-    """Of a processor, for each of `runnable` processes."""
+    """Return the share of a processor for each of `runnable` processes."""
     return min(1.0, processors / max(1, runnable))
 
 
@@ -79,7 +79,7 @@ class Evidence:
     last: Look | None = None
 
     def add(self, look: Look) -> float:
-        """The own time without a beat, up to `look`."""
+        """Add a look; return the own time without a beat up to it."""
         if self.last is None or look.beats != self.last.beats:
             self.own = 0.0
         else:
@@ -88,10 +88,10 @@ class Evidence:
         return self.own
 
     def forget(self) -> None:
-        """The role has shown that it cannot run: begin anew."""
+        """Begin anew: the role has shown that it cannot run."""
         self.own, self.last = 0.0, None
 
 
 def hangs(own: float, allowed: float = HANGS_AFTER_SECONDS) -> bool:
-    """Whether `own` seconds without a turn are too many. `allowed` is what the role has asked for (`heartbeat.py`)."""
+    """Return whether `own` seconds without a turn are too many. `allowed` is what the role asked for (heartbeat.py)."""
     return own >= allowed

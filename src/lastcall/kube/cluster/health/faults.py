@@ -30,7 +30,7 @@ class CaughtFaults:
     _of_role: dict[str, dict[tuple[str, str], CaughtFault]] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
-        """A record `FaultCaught`."""
+        """Add a record `FaultCaught`."""
         facts = record.facts_as(kinds.FAULT_CAUGHT)
         component, key = str(facts.get("component", "")), str(facts.get("key", ""))
         faults = self._of_role.setdefault(str(facts.get("role", "")), {})
@@ -43,11 +43,11 @@ class CaughtFaults:
             del faults[next(iter(faults))]
 
     def of(self, role: str) -> list[CaughtFault]:
-        """In the order of the last occurrence."""
+        """Return the faults of a role, in the order of their last occurrence."""
         return list(self._of_role.get(role, {}).values())
 
     def facts_of(self, role: str) -> list[dict[str, Any]]:
-        """As `status` shows them."""
+        """Return the faults of a role as `status` shows them."""
         return [
             {
                 "component": fault.component,

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def install_guards(role: str, recorder: Recorder) -> None:
-    """From here on; inside the role's event loop, whose callbacks are guarded, too."""
+    """Install the guards from here on, inside the role's event loop, whose callbacks are guarded, too."""
 
     def tell(fault: crash_guard.Fault) -> None:
         facts: FaultCaught = crash_guard.as_facts(fault, role)

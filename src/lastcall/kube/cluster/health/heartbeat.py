@@ -67,7 +67,7 @@ class Heartbeat:
     # -- the role's side -----------------------------------------------------------------------------------------------
 
     def take(self) -> None:
-        """This process is the role now: it answers the signal, and notes what it works on."""
+        """Make this process the role: it answers the signal, and notes what it works on."""
         # A handler in Python runs in the context of the code that it interrupts, so it knows whose turn that is. In
         # code that does not come back to Python it never runs; the stack is written all the same.
         signal.signal(STACK_SIGNAL, lambda *_: self._note_exactly())
@@ -84,21 +84,21 @@ class Heartbeat:
 
     @property
     def serves_alone(self) -> float:
-        """Seconds without controllers and scheduler."""
+        """Return the seconds without controllers and scheduler."""
         return float(self._words[_ALONE])
 
     def as_usual(self) -> None:
-        """From now on the loop turns as it always does."""
+        """Allow the loop the usual time again."""
         self._words[_ALLOWED] = 0
 
     def takes(self, what: str, seconds: float) -> None:
-        """Until `as_usual` the loop may stand still for so long, for `what`."""
+        """Allow the loop to stand still for so many seconds, for `what`, until `as_usual`."""
         text = what.encode(errors="replace")[: _NOTE - _BUSY - 1] + _END
         self._map[_BUSY : _BUSY + len(text)] = text
         self._words[_ALLOWED] = int(seconds)
 
     def note(self, component: str, key: str) -> None:
-        """A turn begins. A microsecond: it is called for each."""
+        """Note that a turn begins. Takes a microsecond: it is called for each."""
         text = f"{component[:_MOST]}\x1f{key[:_MOST]}\0".encode(errors="replace")
         self._map[_NOTE : _NOTE + len(text)] = text
         self._noted = True
@@ -115,7 +115,7 @@ class Heartbeat:
     # -- init's side ---------------------------------------------------------------------------------------------------
 
     def reset(self, alone: float = 0.0) -> None:
-        """A role is about to be started, which `serves_alone` for a while."""
+        """Clear the page for a role that is about to be started and `serves_alone` for a while."""
         self._map[:] = bytes(_SIZE)
         self._words[_ALONE] = int(alone)
         self.takes("starting", STARTING_SECONDS)
@@ -126,28 +126,28 @@ class Heartbeat:
 
     @property
     def allowed(self) -> float:
-        """Seconds of own time that the loop may stand still."""
+        """Return the seconds of own time that the loop may stand still."""
         return float(self._words[_ALLOWED] or HANGS_AFTER_SECONDS)
 
     @property
     def takes_longer(self) -> str:
-        """What for, "" where that is the usual."""
+        """Return why the loop may stand still for longer than usual, else ""."""
         return _text(self._map[_BUSY:_NOTE]) if self._words[_ALLOWED] else ""
 
     @property
     def working_on(self) -> WorkingOn | None:
-        """The last turn that began; None where nobody has said, or others had their turn since."""
+        """Return the last turn that began; None if none was noted, or others had their turn since."""
         noted = self._map[_NOTE:_SIZE]
         component, _, key = noted.partition(_END)[0].partition(_SEPARATOR)
         return WorkingOn(_text(component), _text(key)) if component else None
 
     @property
     def is_exact(self) -> bool:
-        """Whether `working_on` is that of the code that ran when the stack was asked for."""
+        """Return whether `working_on` is that of the code that ran when the stack was asked for."""
         return bool(self._words[_EXACT])
 
     def ask_for_stack(self, pid: int) -> None:
-        """`stack` will have it, if the process can run at all. Raises ProcessLookupError."""
+        """Ask for the stack, which `stack` will have if the process can run at all. Raises ProcessLookupError."""
         self._words[_EXACT] = 0
         os.lseek(self.stack_fd, 0, os.SEEK_SET)
         os.ftruncate(self.stack_fd, 0)
@@ -155,7 +155,7 @@ class Heartbeat:
 
     @property
     def stack(self) -> str:
-        """As faulthandler writes it; "" when nothing has come."""
+        """Return the stack as faulthandler writes it; "" if none has come."""
         return os.pread(self.stack_fd, 1 << 16, 0).decode(errors="replace")
 
 

@@ -14,7 +14,7 @@ _TRY_AGAIN_SECONDS = 0.05
 
 
 async def api_answers(client: Client, clock: Clock, seconds: float = ANSWERS_SECONDS) -> None:
-    """Return when the API server answers. Raises ConnectionLost after `seconds` without an answer.
+    """Wait until the API server answers. Raises ConnectionLost after `seconds` without an answer.
 
     On a machine that is very busy a control plane that starts may take longer than a connection may.
     """

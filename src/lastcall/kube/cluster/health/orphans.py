@@ -37,7 +37,7 @@ class Orphans:
         self._killed: dict[int, None] = {}
 
     def kill(self, roles: Iterable[int]) -> bool:
-        """SIGKILL to every process that is neither init nor of a living role; True when there is none."""
+        """Send SIGKILL to every process that is neither init nor of a living role; return True if there is none."""
         left = strangers(roles)
         for pid in left:
             past = self._processes.get(pid)
@@ -50,7 +50,7 @@ class Orphans:
         return not left
 
     def reaped(self, pid: int, exit_code: int | None, number: int | None) -> None:
-        """The wait status of a child of init that is not a role."""
+        """Record the wait status of a child of init that is not a role."""
         past = self._processes.pop(pid, None)
         if past is None:
             return
@@ -82,7 +82,7 @@ class Orphans:
 
 
 def strangers(roles: Iterable[int]) -> list[int]:
-    """Every process of this PID namespace but PID 1, the roles and what descends from them."""
+    """Return every process of this PID namespace except PID 1, the roles and their descendants."""
     parents: dict[int, int] = {}
     for name in os.listdir("/proc"):
         if name.isdecimal():

@@ -24,7 +24,7 @@ STEADY_SECONDS = 10.0
 
 
 def restart_delay(early_deaths: int) -> float:
-    """Seconds to wait after the death that follows `early_deaths` deaths in a row."""
+    """Return the seconds to wait after the death that follows `early_deaths` deaths in a row."""
     if early_deaths <= 0:
         return 0.0
     return float(min(FIRST_DELAY * 2 ** min(early_deaths - 1, 30), MAX_DELAY))
@@ -37,7 +37,7 @@ class RestartBackoff:
     early_deaths: int = 0
 
     def died(self, lived_seconds: float) -> float:
-        """Seconds until it may be started again."""
+        """Note a death; return the seconds until the role may be started again."""
         if lived_seconds >= STEADY_SECONDS:
             self.early_deaths = 0
         delay = restart_delay(self.early_deaths)
@@ -70,12 +70,12 @@ def serves_alone(role: str, working_on: "Turn | None", deaths: int) -> float:
 
 
 def is_its_own_fault(exit_code: int | None, number: int | None) -> bool:
-    """Whether what a role was working on has to do with its end."""
+    """Return whether a role's end has to do with what it was working on."""
     return number in OWN_SIGNALS if number else bool(exit_code)
 
 
 def how(facts: "ProcessDied") -> str:
-    """How a role ended, by the facts of ProcessDied: `killed by SIGKILL`, `exited with 70`, `hung: …`."""
+    """Say how a role ended, by the facts of ProcessDied: `killed by SIGKILL`, `exited with 70`, `hung: …`."""
     if "hung" in facts:
         return f"hung: its event loop did not turn for {facts['hung']['seconds']:.0f} s"
     number = facts.get("signal")
@@ -83,14 +83,14 @@ def how(facts: "ProcessDied") -> str:
 
 
 def where(facts: "ProcessDied") -> str:
-    """Where the event loop of a role that hung stood, innermost call first: the part of the stack that shows it."""
+    """Return where the event loop of a hung role stood, innermost call first: the part of the stack that shows it."""
     stack = str(facts["hung"]["stack"])
     loop = stack[max(0, stack.find("Current thread")) :].split("\n\n", 1)[0]
     return "\n".join(loop.splitlines()[1 : 1 + _SHOWN_CALLS])
 
 
 def at_work(working_on: "Mapping[str, str] | Turn | None") -> str:
-    """` while working on default/x (job-controller)`; "" where nobody knows."""
+    """Return ` while working on default/x (job-controller)`; "" if it is unknown."""
     if not working_on:
         return ""
     component, key = working_on["component"], working_on["key"]
@@ -112,7 +112,7 @@ class Deaths:
     _objects: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, facts: "ProcessDied", at: str) -> int:
-        """By the facts of ProcessDied; answers how often the role has died of this object, 0 where it is not known."""
+        """Add a death by the facts of ProcessDied; return how often the role has died of this object, 0 if unknown."""
         self.hangs += "hung" in facts
         self.last, self.at = how(facts) + at_work(facts.get("workingOn")), at
         turn = facts.get("workingOn")
@@ -127,7 +127,7 @@ class Deaths:
         return count
 
     def again_and_again(self) -> list[dict[str, Any]]:
-        """component, key and deaths of each object that the role has died of more than once, the worst first."""
+        """Return component, key and deaths of each object that the role died of more than once, the worst first."""
         found = [
             {"component": component, "key": key, "deaths": count}
             for (component, key), count in self._objects.items()

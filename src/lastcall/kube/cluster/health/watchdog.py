@@ -49,7 +49,7 @@ class Hang:
     takes_longer: str
 
     def text(self) -> str:
-        """One line."""
+        """Describe the hang in one line."""
         work = f" while it worked on {self.working_on}" if self.working_on is not None else ""
         busy = f" ({self.takes_longer})" if self.takes_longer else ""
         return (
@@ -58,7 +58,7 @@ class Hang:
         )
 
     def facts(self) -> "HangFacts":
-        """Of the record ProcessDied."""
+        """Return the facts of the record ProcessDied."""
         return {
             "seconds": round(self.seconds, 3),
             "cpuSeconds": round(self.cpu, 3),
@@ -91,21 +91,21 @@ class Watchdog:
         self._due = monotonic(clock)
 
     def watch(self, role: str, pid: int) -> None:
-        """From now on; nothing happens for a role without a page."""
+        """Watch a process from now on; do nothing for a role without a page."""
         if role in self._pages:
             self._watched[role] = _Watched(pid, self._pages[role])
 
     def died(self, role: str) -> Hang | None:
-        """Why it was ended here, None when something else was its end."""
+        """Stop watching a role; return why it was ended here, None if something else ended it."""
         watched = self._watched.pop(role, None)
         return watched.hang if watched is not None else None
 
     def seconds_to_wait(self) -> float | None:
-        """Until `look` is due; None when there is nobody to watch."""
+        """Return the seconds until `look` is due; None if no role is watched."""
         return max(0.0, self._due - monotonic(self._clock)) if self._watched else None
 
     def look(self) -> list[tuple[str, Hang]]:
-        """Look at all, if it is due; answers who hangs. They have been killed when this returns."""
+        """Look at all roles, if it is due; return those that hang, which have been killed."""
         at = monotonic(self._clock)
         if at < self._due:
             return []

@@ -58,7 +58,7 @@ def join(plan: Plan, asked: Join, fds: tuple[int, ...]) -> NodePlan:
 
 
 def part(plan: Plan, node: NodePlan) -> None:
-    """Take the node, whose processes have ended, out of the plan, with what is left of its network and groups."""
+    """Remove the node, whose processes have ended, from the plan, with what is left of its network and groups."""
     with suppress(OSError):
         leave_network(node.layout)
     plan.cgroups.remove_node(node.layout.name)
@@ -81,7 +81,7 @@ class Leaving:
     _sweeper: int = 0
 
     def sweep(self, plan: Plan, children: dict[int, str]) -> bool:
-        """Remove what the node's processes left, some of it in a child of this process; True when it is done."""
+        """Remove what the node's processes left, some of it in a child of this process; return True when it is done."""
         if not self._sweeper:
             part(plan, self.node)
             self._sweeper = _fork_sweeper(self.node.layout)

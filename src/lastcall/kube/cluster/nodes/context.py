@@ -37,7 +37,7 @@ class NodeContext:
 
 
 def make_context(plan: Plan, node: NodePlan) -> NodeContext:
-    """Return that of this process."""
+    """Return the context of this process."""
     world = World()
     recorder = RingRecorder(plan.rings[node.layout.name], "kubelet", world.clock, encode_record)
     return NodeContext(world, plan, node, recorder, EgressClient(node.egress_node))

@@ -59,7 +59,7 @@ class NodeKubelet:
 
 
 def node_kubelet(context: NodeContext, engine: Engine, tasks: Tasks) -> NodeKubelet:
-    """Return the kubelet on this runtime, which does not run yet."""
+    """Make the kubelet on this runtime, which does not run yet."""
     world, layout = context.world, context.layout
     client = context.client(context.plan.credentials.kubelet_client[layout.name], "kubelet")
     events = EventRecorder(client, world, "kubelet", layout.name, hold_seconds=EVENTS_HELD_SECONDS)
@@ -117,7 +117,7 @@ def start_kubelet(context: NodeContext, engine: Engine, node: NodeKubelet, tasks
 
 
 async def shut_down_on_sigterm(world: World, kubelet: Kubelet, tasks: Tasks) -> None:
-    """As a machine that is switched off: the Pods end gracefully, then this process does. It is started again."""
+    """Shut down like a machine that is switched off: first the Pods, gracefully, then this process; it is restarted."""
     terminated = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
     await terminated.wait()

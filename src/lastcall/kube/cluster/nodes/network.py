@@ -20,9 +20,9 @@ _SYSCTLS = {"ip_forward": "1", "conf/all/rp_filter": "0", "conf/default/rp_filte
 
 
 def make_node_networks(nodes: Iterable[NodeLayout], addresses: Iterable[str]) -> dict[str, int]:
-    """Node → fd of its new network namespace, joined to this one, which gets `addresses`, too. Raises OSError.
+    """Make a network namespace for each node, joined to this one, which gets `addresses`, too; return node → fd.
 
-    The caller must have one thread only: it visits the namespaces.
+    The caller must have one thread only: it visits the namespaces. Raises OSError.
     """
     for name, value in _SYSCTLS.items():
         write_sysctl(f"/proc/sys/net/ipv4/{name}", value)
@@ -42,19 +42,19 @@ def join_network(node: NodeLayout) -> int:
 
 
 def leave_network(node: NodeLayout) -> None:
-    """Take away the node's link, and with it its routes. Raises OSError."""
+    """Remove the node's link, and with it its routes. Raises OSError."""
     with netlink.NetlinkSocket() as here:
         here.transact([netlink.delete_link(_index(node))])
 
 
 def connect(node: NodeLayout) -> None:
-    """Open the control plane's end of the node's link, and set what the kernel forgets when it is closed. OSError."""
+    """Connect the node: open the control plane's end of its link, set what the kernel forgot. Raises OSError."""
     with netlink.NetlinkSocket() as here:
         here.transact(_ways_to(node))
 
 
 def disconnect(node: NodeLayout) -> None:
-    """Close it: what a pulled cable is. Raises OSError."""
+    """Disconnect the node, as pulling its cable would. Raises OSError."""
     with netlink.NetlinkSocket() as here:
         here.transact([netlink.link_down(_index(node))])
 
@@ -113,7 +113,7 @@ def _address(ip: str) -> bytes:
 
 
 def write_sysctl(path: str, value: str) -> None:
-    """Raises OSError, unless the value is there already."""
+    """Write a sysctl. Raises OSError, unless the value is there already."""
     try:
         Path(path).write_text(value)
     except OSError:

@@ -36,7 +36,7 @@ class PolicyGate:
         return not self._known.is_set()
 
     def enforce(self, admit: Callable[[], Awaitable[None]] | None) -> None:
-        """From here on, `admit` is asked for every new Pod; None: there are no NetworkPolicies."""
+        """Ask `admit` for every new Pod from here on; None: there are no NetworkPolicies."""
         self._admit = admit
         self._known.set()
 

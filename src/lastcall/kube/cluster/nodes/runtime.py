@@ -126,7 +126,7 @@ def _cni(context: NodeContext, own: NodeNetwork) -> "CNINetwork":
 
 
 def log_policy(options: ClusterOptions) -> ContainerLogPolicy:
-    """Raises ValueError."""
+    """Parse the options for container logs. Raises ValueError."""
     return parse_log_policy(options.container_log_max_size, options.container_log_max_files)
 
 

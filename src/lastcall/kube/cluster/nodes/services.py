@@ -32,7 +32,7 @@ DNS_PORTS = (("dns", "UDP", 53), ("dns-tcp", "TCP", 53))
 
 
 def services(context: NodeContext, gate: PolicyGate | None, kubelet_client: HTTPClient) -> list[Service]:
-    """Return those of this node. `gate` None: another network plugin enforces NetworkPolicies."""
+    """Make the services of this node. `gate` None: another network plugin enforces NetworkPolicies."""
     found: list[Service] = [("service proxy", partial(_proxy, context, kubelet_client))]
     if gate is not None:
         found.append(("network policies", partial(_network_policies, context, gate)))

@@ -24,7 +24,7 @@ class Carrier:
         self._endpoint: Callable[[Address, Address], str] | None = None
 
     def take(self, accepted: socket.socket, address: str, port: int, tell: Tell | None = None) -> None:
-        """Own `accepted` from now on: it is joined to a connection to the target, or reset.
+        """Join `accepted`, owned from now on, to a connection to the target, or reset it.
 
         `tell` hears which endpoint that was, or how it failed (`egress/pair.py` has the message).
         """

@@ -70,7 +70,7 @@ class PublishedPorts:
             self.add(each)
 
     def add(self, wanted: PublishedPort) -> str:
-        """Publish one more, from now on; where it listens (`127.0.0.1:8080`). Raises PortTaken."""
+        """Publish one more port from now on; return where it listens (`127.0.0.1:8080`). Raises PortTaken."""
         try:
             sock = _listen(wanted.address, wanted.port)
         except OSError as error:
@@ -107,8 +107,9 @@ class PublishedPorts:
         return found
 
     async def run(self, client: Client, hand_over: HandOver, log: Log) -> None:
-        """Accept and hand over. Nothing is accepted before Services and Pods are known, and nothing is watched that no
-        port needs."""
+        """Accept and hand over connections. Nothing is accepted before Services and Pods are known, and nothing is
+        watched that no port needs.
+        """
         async with Tasks() as tasks:
             targets = _Targets(client, self._world, tasks)
             if self._node_ports:

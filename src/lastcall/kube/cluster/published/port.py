@@ -87,7 +87,7 @@ def shown_address(address: str, port: int) -> str:
 
 
 def service_target(service: Object, target_port: str) -> Target | None:
-    """The ClusterIP and the port, None where there is none: headless, ExternalName, or no such TCP port."""
+    """Return the ClusterIP and the port; None for a headless or ExternalName Service or without such a TCP port."""
     spec = service.get("spec") or {}
     address = spec.get("clusterIP")
     if spec.get("type") == "ExternalName" or address in (None, "", "None"):
@@ -99,7 +99,7 @@ def service_target(service: Object, target_port: str) -> Target | None:
 
 
 def pod_target(pod: Object, target_port: str) -> Target | None:
-    """The Pod's address and the port; None without an address or a port of that name."""
+    """Return the Pod's address and the port; None without an address or a port of that name."""
     address = (pod.get("status") or {}).get("podIP")
     if not address:
         return None
@@ -114,7 +114,7 @@ def pod_target(pod: Object, target_port: str) -> Target | None:
 
 
 def outside_ports(service: Object, node_ip: str) -> list[tuple[int, Target]]:
-    """The host's port → its target, for the node ports and the load balancer's ports of a Service. TCP only."""
+    """Return the host's port → its target, for node ports and load balancer ports of a Service. TCP only."""
     spec = service.get("spec") or {}
     if spec.get("type") not in ("NodePort", "LoadBalancer"):
         return []

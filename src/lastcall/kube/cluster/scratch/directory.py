@@ -48,7 +48,7 @@ class Scratch:
     _lock: int
 
     def mount(self, old_root: str, target: str) -> str:
-        """In init: mount the files on a directory. Return why containers cannot write there, "" if they can."""
+        """Mount the files on a directory, in init. Return why containers cannot write there, "" if they can."""
         try:
             linux.mount(f"{old_root}{self.path}/{FILES}", target, None, linux.MS_BIND)
         except OSError as error:
@@ -65,7 +65,7 @@ class Scratch:
         return why
 
     def empty(self) -> None:
-        """In init, whose ids are those of the containers: remove the directory. Never raises.
+        """Remove the directory, in init, whose ids are those of the containers. Never raises.
 
         Front may have been killed. The host's directories have no path here, so those above are found by `..`.
         """
@@ -77,7 +77,7 @@ class Scratch:
                 os.rmdir(os.path.basename(os.path.dirname(os.path.dirname(self.path))), dir_fd=above)
 
     def remove(self) -> None:
-        """In front, at the end: remove the directory with what is still in it. Idempotent, never raises."""
+        """Remove the directory with what is still in it, in front, at the end. Idempotent, never raises."""
         if self._fd < 0:
             return
         _remove(self._place, os.path.basename(self.path))

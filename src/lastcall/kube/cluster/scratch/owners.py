@@ -35,7 +35,7 @@ class OwnersServer:
         self._loop.add_reader(self._socket, self._serve)
 
     def close(self) -> None:
-        """Serve nobody any more. Idempotent."""
+        """Stop serving. Idempotent."""
         if self._socket.fileno() >= 0:
             if self._loop is not None and not self._loop.is_closed():
                 self._loop.remove_reader(self._socket)

@@ -41,7 +41,7 @@ class Identity:
 
     @classmethod
     def new(cls) -> Self:
-        """A fresh one."""
+        """Create a new identity."""
         # late: 49 ms of the start of `rollout`
         from lastcall.kube.apiserver.auth.pki import ClusterCA
 
@@ -76,7 +76,7 @@ class Credentials:
 
 
 def issue_credentials(identity: Identity, nodes: Sequence[NodeLayout]) -> Credentials:
-    """The certificates that the identity's authority issues (EC P-256; a few milliseconds). Raises ValueError."""
+    """Issue the certificates of the identity's authority (EC P-256; a few milliseconds). Raises ValueError."""
     # late: 49 ms of the start of `rollout`
     from lastcall.kube.apiserver.auth.pki import ClusterCA
 
@@ -144,7 +144,7 @@ class Issuing:
         os.close(write)
 
     def result(self) -> Credentials:
-        """Waits for it. Raises ValueError for an identity that cannot be used, OSError when the process died."""
+        """Wait for the credentials. Raises ValueError for an unusable identity, OSError if the process died."""
         with os.fdopen(self._read, "rb") as file:
             content = file.read()
         with suppress(ChildProcessError):

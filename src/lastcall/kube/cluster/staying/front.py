@@ -113,7 +113,7 @@ class Front:
         self._nodes = NodeChanges(self.cluster, self.clock, declared, self.kept, self.log.write, self._write_facts)
 
     async def run(self, ready: Callable[[Fields], None], timeout: float) -> None:
-        """Return when `stop` is asked for. `ready` is called with `facts` when the node is Ready.
+        """Run until `stop` is asked for. `ready` is called with `facts` when the node is Ready.
 
         Raises ClusterStartError (also when that takes more than `timeout` seconds), ClusterDied, OSError (a full disk).
         """

@@ -46,7 +46,7 @@ class FrontLog:
 
 
 def forget_all_but_the_end(fd: int, kept: int = KEPT_BYTES) -> None:
-    """Give back the memory of a memfd's beginning. Positions stay: writers and readers notice nothing."""
+    """Free the memory of a memfd's beginning. Positions stay: writers and readers notice nothing."""
     with suppress(OSError):
         end = (os.fstat(fd).st_size - kept) // 4096 * 4096
         if end > 0:
@@ -63,7 +63,7 @@ class LogTail:
         self._part = b""
 
     def read(self) -> list[str]:
-        """The lines that are complete since the last call."""
+        """Return the lines that are complete since the last call."""
         size = os.fstat(self._fd).st_size
         if size < self._position:  # it was cut
             self._position, self._part = 0, b""

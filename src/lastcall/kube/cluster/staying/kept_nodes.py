@@ -42,15 +42,15 @@ class KeptNodes:
         return NodeCapacity(asked.every, {**self.added, **asked.nodes})
 
     def add(self, node: str, capacity: Mapping[str, str]) -> None:
-        """Keep that a node is about to come. Raises OSError; nothing is changed then."""
+        """Record that a node is about to come. Raises OSError; then nothing is changed."""
         self._change({**self.added, node: dict(capacity)}, self.removed - {node})
 
     def remove(self, node: str) -> None:
-        """Keep that a node is about to go. Raises OSError; nothing is changed then."""
+        """Record that a node is about to go. Raises OSError; then nothing is changed."""
         self._change({name: sizes for name, sizes in self.added.items() if name != node}, self.removed | {node})
 
     def restore(self, before: tuple[dict[str, dict[str, str]], set[str]]) -> None:
-        """Return to `added` and `removed` of before: the node has not come. Raises OSError."""
+        """Restore `added` and `removed` of before: the node has not come. Raises OSError."""
         self._change(*before)
 
     def _change(self, added: dict[str, dict[str, str]], removed: set[str]) -> None:

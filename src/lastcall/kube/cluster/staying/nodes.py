@@ -68,7 +68,7 @@ class NodeChanges:
     """The changes under way that end with the client that asked for them."""
 
     async def add(self, asked: AddNode, named: Tell, tell: Tell) -> None:
-        """`named` gets the node's name when it is Ready. Raises ControlError, with nothing of the node left."""
+        """Add a node; `named` gets its name when it is Ready. Raises ControlError, with nothing of the node left."""
         async with self._one:
             self._certain()
             name = await self._name_of_new(asked.node)
@@ -119,7 +119,7 @@ class NodeChanges:
             raise ControlError(f"{why}{f': {words}' if words else ''}; nothing of it is left") from error
 
     async def remove(self, asked: RemoveNode, tell: Tell) -> None:
-        """Raises ControlError; the node takes Pods again then, unless that happened after its drain."""
+        """Remove a node. Raises ControlError; the node then takes Pods again, unless it failed after its drain."""
         async with self._one:
             name, there = asked.node, self.cluster.nodes
             if name not in there:

@@ -45,7 +45,7 @@ class StateDirectory:
 
     @classmethod
     def open(cls, path: str) -> Self:
-        """Open DIR, made where it is missing (in a directory that exists), and bring it to this version.
+        """Open DIR, which is made if it is missing (in a directory that exists), and bring it to this version.
 
         Raises ClusterUsageError (not ours, another use, in use), NewerVersion, OSError (a full disk).
         """
@@ -82,7 +82,7 @@ class StateDirectory:
         return f"{self.path}/{DURABLE}"
 
     def close(self) -> None:
-        """Give the lock back; forks of this process that hold it too keep it until they end."""
+        """Release the lock; forks of this process that hold it too keep it until they end."""
         os.close(self._fd)
         os.close(self._lock_fd)
 

@@ -86,7 +86,7 @@ Serving = Callable[[str], Sequence[ServingContainer]]
 
 
 def component_user(component: str) -> UserInfo:
-    """As whom a component asks: `node:<name>` and `kube-proxy` may what they may in a real cluster."""
+    """Return the user a component asks as: `node:<name>` and `kube-proxy` may do what they may in a real cluster."""
     groups: tuple[str, ...] = ("system:masters",)
     if component.startswith("node:"):
         groups = ("system:nodes",)
@@ -186,7 +186,7 @@ class VirtualRolloutCluster(Generic[Load]):
     # -- what a session needs ------------------------------------------------------------------------------------------
 
     def on_record(self, callback: Callable[[Record], None]) -> None:
-        """Call it with every record from now on."""
+        """Call `callback` with every record from now on."""
         self._records.on_append = callback
 
     def on_process_died(self, callback: Callable[..., None]) -> None:

@@ -36,7 +36,7 @@ class AddressPool:
         return self._count
 
     def allocate(self) -> str:
-        """An address that is in use by nobody. Raises AddressPoolError when there is none."""
+        """Return an address that nobody uses. Raises AddressPoolError if there is none."""
         for step in range(self._count):
             offset = (self._next + step) % self._count
             if offset not in self._used:

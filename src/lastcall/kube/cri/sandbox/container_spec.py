@@ -30,7 +30,7 @@ DEFAULT_STOP_SIGNAL = "SIGTERM"
 
 
 def process_args(config: ContainerConfig, image: ImageConfig) -> tuple[str, ...]:
-    """The command line: `command` replaces entrypoint and cmd, `args` alone replaces cmd.
+    """Return the command line: `command` replaces entrypoint and cmd, `args` alone replaces cmd.
 
     Raises RuntimeServiceError when nothing is left. Source: containerd pkg/cri/opts/spec_opts.go:WithProcessArgs.
     """
@@ -45,7 +45,7 @@ def process_args(config: ContainerConfig, image: ImageConfig) -> tuple[str, ...]
 
 
 def stop_signal(config: ContainerConfig, image: ImageConfig) -> int:
-    """The number of the signal that asks the container to end. Raises RuntimeServiceError for an unknown name."""
+    """Return the number of the signal that asks the container to end. Raises RuntimeServiceError for unknown names."""
     text = config.stop_signal or image.stop_signal or DEFAULT_STOP_SIGNAL
     try:
         return signal_number(text)
@@ -62,7 +62,7 @@ def start_spec(
     directory: str,
     volumes: Mapping[str, RootFilesystem] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The shim's container spec; `directory` is the container's own, `volumes` are the images that it mounts, by name.
+    """Return the shim's container spec; `directory` is its own, `volumes` are the images that it mounts, by name.
 
     Raises RuntimeServiceError for what cannot run.
     """
@@ -114,7 +114,7 @@ def start_spec(
 
 
 def seccomp_filter(config: ContainerConfig, *, single_user_id: bool) -> dict[str, Any]:
-    """The shim's `seccomp`. Raises RuntimeServiceError in containerd's words.
+    """Return the shim's `seccomp`. Raises RuntimeServiceError in containerd's words.
 
     Source: containerd internal/cri/server/container_create_linux.go:generateSeccompSpecOpts.
     """
@@ -147,7 +147,7 @@ def _mount(
 
 
 def users_of(options: UserNamespace) -> dict[str, int] | None:
-    """The shim's `users`. Raises RuntimeServiceError for mappings that are not one range, the same for groups.
+    """Return the shim's `users`. Raises RuntimeServiceError for mappings that are not one range, the same for groups.
 
     Source: containerd internal/cri/server/podsandbox/sandbox_run_linux.go (parseUsernsIDMap, sameUsernsConfig).
     """

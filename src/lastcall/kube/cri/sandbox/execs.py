@@ -15,7 +15,7 @@ _EXEC_FAILED = (
 async def run_exec(
     shim: ShimClient, container_id: str, identity: str, cmd: tuple[str, ...], timeout: float
 ) -> ExecSyncResponse:
-    """Wait until it has ended; `timeout` in seconds, 0 is unlimited.
+    """Run a command until it has ended; `timeout` in seconds, 0 is unlimited.
 
     Raises RuntimeServiceError: NotFound, StartError, DeadlineExceeded; cancelling kills the command.
     """
@@ -39,7 +39,7 @@ async def run_exec(
 async def start_exec(
     shim: ShimClient, container_id: str, identity: str, cmd: tuple[str, ...], *, tty: bool, stdin: bool
 ) -> ExecStreams:
-    """With its streams. Raises RuntimeServiceError: NotFound, StartError."""
+    """Start an exec with its streams. Raises RuntimeServiceError: NotFound, StartError."""
     try:
         return await open_exec(shim, container_id, identity, cmd, tty=tty, stdin=stdin)
     except RuntimeServiceError as error:

@@ -38,7 +38,7 @@ class PodPorts:
 
 
 def wanted(mappings: Iterable[PortMapping]) -> tuple[PortMapping, ...]:
-    """Those that can lead to an IPv4 Pod: a hostIP of IPv6, or one that is not an address, is not served."""
+    """Return those that can lead to an IPv4 Pod: a hostIP of IPv6, or one that is not an address, is not served."""
     return tuple(each for each in mappings if each.host_port > 0 and _is_served(each.host_ip))
 
 
@@ -62,7 +62,7 @@ class Kept:
 
 
 def rules_of(pods: Iterable[PodPorts], kept: Kept) -> Transaction:
-    """The whole table."""
+    """Return the whole table."""
     pods = list(pods)
     specific, anywhere = _translations(pods)
     loopback_from_outside: tuple[Rule, ...] = (
@@ -123,7 +123,7 @@ def _translations(pods: Iterable[PodPorts]) -> tuple[list[Rule], list[Rule]]:
 
 
 def udp_frontends(pod: PodPorts, node_addresses: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """The (address, port) to which UDP clients of these ports send."""
+    """Yield the (address, port) to which UDP clients of these ports send."""
     for each in pod.mappings:
         if each.protocol == "UDP":
             for address in node_addresses if each.host_ip in _ANY else (each.host_ip,):
@@ -143,7 +143,7 @@ class HostPorts:
         return sandbox_id in self._pods
 
     def open(self, sandbox_id: str, address: str, mappings: Iterable[PortMapping], node_addresses: list[str]) -> None:
-        """The Pod's ports lead to it when this returns; nothing has changed when it raises."""
+        """Open the Pod's ports: they lead to it when this returns; nothing has changed when it raises."""
         self.adopt(sandbox_id, address, mappings)
         if sandbox_id not in self._pods:
             return
@@ -155,14 +155,14 @@ class HostPorts:
         self._end_flows(self._pods[sandbox_id], frozenset([address]), node_addresses)
 
     def adopt(self, sandbox_id: str, address: str, mappings: Iterable[PortMapping]) -> None:
-        """Know them again; `write` makes them true."""
+        """Store known ports; `write` puts them into the kernel."""
         if ports := wanted(mappings):
             pod = PodPorts(address, ports)
             encode.batch(rules_of([pod], self._kept), TABLE)  # raises for it alone, not for all that are written later
             self._pods[sandbox_id] = pod
 
     def close(self, sandbox_id: str, node_addresses: list[str]) -> None:
-        """Unknown is a success. To be repeated after an error."""
+        """Close the ports of a sandbox; unknown is a success. Repeat it after an error."""
         pod = self._pods.pop(sandbox_id, None)
         if pod is None:
             return
@@ -174,7 +174,7 @@ class HostPorts:
         self._end_flows(pod, frozenset(), node_addresses)
 
     def write(self) -> None:
-        """Make the table what the Pods ask for, whatever it holds; without Pods there is none."""
+        """Write the table that the Pods ask for, whatever it holds; without Pods there is none."""
         messages = encode.batch(rules_of(self._pods.values(), self._kept), TABLE)
         with netlink.NetlinkSocket(netlink.NETLINK_NETFILTER) as netfilter:
             netfilter.widen(16 << 20)

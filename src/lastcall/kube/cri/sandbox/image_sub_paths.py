@@ -13,14 +13,14 @@ _MOST_LINKS = 40
 
 
 def check_sub_path(mount: Mount, layers: Sequence[str]) -> None:
-    """Raises RuntimeServiceError when the image of `mount` does not have its `image_sub_path`."""
+    """Raise RuntimeServiceError if the image of `mount` does not have its `image_sub_path`."""
     if mount.image_sub_path and not has_path(layers, mount.image_sub_path):
         what = f"image {mount.image!r}: its path {mount.image_sub_path!r} does not exist"
         raise RuntimeServiceError(f"failed to create container: {what}")
 
 
 def has_path(layers: Sequence[str], path: str) -> bool:
-    """Whether a path is there in `layers`, the uppermost first, as overlayfs will show them.
+    """Return whether a path exists in `layers`, the uppermost first, as overlayfs will show them.
 
     Links lead to somewhere else in the image. The layers do not change while they are looked at.
     """

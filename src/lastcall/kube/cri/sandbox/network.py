@@ -112,7 +112,7 @@ class PodNetwork:
         self._jobs.append(self._worker.submit(self._check_sources))
 
     async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str, config: PodSandboxConfig | None = None) -> str:
-        """Configure the Pod's network namespace (the fd stays the caller's) and answer its address.
+        """Configure the Pod's network namespace (the fd stays the caller's) and return its address.
 
         A sandbox that has an address keeps it. Raises RuntimeServiceError; nothing stays behind then. After a
         cancelled call the sandbox may be attached: `detach` it like any other.
@@ -128,22 +128,22 @@ class PodNetwork:
         await self._run(self._detach, sandbox_id, ip, in_line=quick)
 
     async def adopt(self, sandbox_id: str, ip: str, config: PodSandboxConfig | None = None) -> None:
-        """Know again a sandbox that an earlier node process attached. Raises RuntimeServiceError for a foreign ip."""
+        """Adopt a sandbox that an earlier node process attached. Raises RuntimeServiceError for a foreign ip."""
         await self._run(self._adopt, sandbox_id, ip, config.port_mappings if config is not None else ())
 
     async def adopted(self) -> None:
-        """Close the ports of the node that lead elsewhere, after all that is known again was reported.
+        """Close the ports of the node that lead elsewhere, after all known sandboxes were adopted.
 
         Raises RuntimeServiceError.
         """
         await self._run(self._adopted)
 
     async def status(self) -> str:
-        """It needs nothing that could be missing."""
+        """Return "": this network needs nothing that could be missing."""
         return ""
 
     async def close(self) -> None:
-        """End the worker thread and its sockets; what is attached stays attached."""
+        """Stop the worker thread and close its sockets; what is attached stays attached."""
         with suppress(RuntimeError):  # closed before
             await self._run(self._close)
         self._worker.shutdown(wait=True)
@@ -320,17 +320,17 @@ class PodNetwork:
 
 
 def host_link_name(sandbox_id: str) -> str:
-    """The name of the node's end: `veth` and the start of the sandbox id (15 characters are all Linux allows)."""
+    """Return the name of the node's end: `veth` and the start of the sandbox id (Linux allows 15 characters)."""
     return f"veth{sandbox_id[:11]}"
 
 
 def pod_hardware_address(ip: str) -> bytes:
-    """The Pod's end: a locally administered address made of the IP, so that it needs no lookup."""
+    """Return the Pod's address: a locally administered one made of the IP, so that it needs no lookup."""
     return bytes([0x02, 0x00]) + IPv4Address(ip).packed
 
 
 def write_sysctl(name: str, value: str) -> None:
-    """Of the calling thread's network namespace. Raises OSError."""
+    """Write a sysctl of the calling thread's network namespace. Raises OSError."""
     path = Path("/proc/sys") / name
     try:
         path.write_text(value)

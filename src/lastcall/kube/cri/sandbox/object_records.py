@@ -21,11 +21,11 @@ class ObjectRecords:
 
     @property
     def any(self) -> bool:
-        """Whether an earlier process left some."""
+        """Return whether an earlier process left some."""
         return self._files.any
 
     def load_sandboxes(self) -> dict[str, Sandbox]:
-        """By id, the oldest first. One whose record cannot be read is left out: the shim has it removed."""
+        """Load by id, the oldest first. One whose record cannot be read is left out: the shim removes it."""
         self._files.clear_leftovers()
         found = []
         for identity, value in self._files.load("sandbox"):
@@ -47,7 +47,7 @@ class ObjectRecords:
         return {sandbox.id: sandbox for sandbox in sorted(found, key=lambda s: s.created_at)}
 
     def load_containers(self, sandboxes: Mapping[str, Sandbox], state_dir: str) -> dict[str, Container]:
-        """The same for containers; `state_dir` holds a directory for each."""
+        """Load the containers likewise; `state_dir` holds a directory for each."""
         status = dict(self._files.load("status"))
         found = []
         for identity, value in self._files.load("container"):

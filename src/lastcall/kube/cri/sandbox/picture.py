@@ -54,13 +54,15 @@ class Picture:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether there is something of which only a shim could tell how it is."""
+        """Return whether there is something whose state only a shim could tell."""
         unknown = ContainerState.CONTAINER_UNKNOWN
         return self.lost.is_set() or any(container.state == unknown for container in self.containers.values())
 
     async def starts_are_over(self) -> None:
-        """For those that an earlier node asked for, so that nobody makes another container for one that is about to run
-        (kubelet kuberuntime_manager.go: one that is only created is made again). Waits for START_SECONDS at most.
+        """Wait until starts that an earlier node asked for are over, for START_SECONDS at most.
+
+        Otherwise another container would be made for one that is about to run (kubelet kuberuntime_manager.go: one that
+        is only created is made again).
         """
         for container in tuple(self._starting):
             with suppress(TimeoutError):
@@ -143,7 +145,7 @@ class Picture:
             self._ended(container, START_ERROR_EXIT_CODE, "StartError", self._clock.wall_ns())
 
     def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
-        """All events from this call on."""
+        """Return all events from this call on."""
         queue: asyncio.Queue[ContainerEventResponse] = asyncio.Queue()
         self._streams.append(queue)
         return self._events(queue)
@@ -211,7 +213,7 @@ class Picture:
         self.emit(container.id, ContainerEventType.CONTAINER_STOPPED_EVENT, container.sandbox)
 
     def on_lost(self) -> None:
-        """End all waits: without the shim nobody can say any more what runs, and no wait may last forever."""
+        """End all waits: without the shim nobody knows what runs, and no wait may last forever."""
         for container in self.containers.values():
             created = container.state == ContainerState.CONTAINER_CREATED and container.start_requested
             if container.state == ContainerState.CONTAINER_RUNNING or created:
@@ -222,7 +224,7 @@ class Picture:
 
 
 def remove_directory(directory: str) -> None:
-    """Remove what a container has written. Log what cannot go; the next node process tries again."""
+    """Remove what a container has written. Log what cannot be removed; the next node process tries again."""
     try:
         remove_tree(directory)
     except OSError as error:

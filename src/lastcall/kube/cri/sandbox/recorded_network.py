@@ -30,7 +30,7 @@ class RecordedNetwork:
         self._network, self._recorder, self._clock = network, recorder, clock
 
     async def adopt(self, sandboxes: "Iterable[Sandbox]") -> None:
-        """Know again what an earlier node process attached."""
+        """Adopt what an earlier node process attached."""
         there = [sandbox for sandbox in sandboxes if sandbox.attached]
         addressed = {sandbox.ip: sandbox for sandbox in there}
         for sandbox in there:
@@ -48,7 +48,7 @@ class RecordedNetwork:
                     crash_guard.caught(NETWORK, sandbox.id, error)
 
     async def attach(self, sandbox: Sandbox, netns_fd: int) -> None:
-        """Raises RuntimeServiceError."""
+        """Attach a sandbox. Raises RuntimeServiceError."""
         sandbox.attached = True  # from here on it may be, whatever happens to the call
         started = monotonic(self._clock)
         sandbox.ip = await self._network.attach(sandbox.id, netns_fd, sandbox.config.metadata.uid, sandbox.config)
@@ -56,7 +56,7 @@ class RecordedNetwork:
         self._record(kinds.NETWORK_ATTACHED, sandbox, attached, rules.RUN_POD_SANDBOX)
 
     async def detach(self, sandbox: Sandbox) -> None:
-        """Raises RuntimeServiceError; it can be repeated then."""
+        """Detach a sandbox. Raises RuntimeServiceError; it can be repeated then."""
         started = monotonic(self._clock)
         try:
             await self._network.detach(sandbox.id, sandbox.ip)
@@ -67,13 +67,13 @@ class RecordedNetwork:
         self._record_detached(sandbox, started, "")
 
     async def discard(self, sandbox: Sandbox) -> None:
-        """Of a sandbox that never came to be; nothing is on record of it."""
+        """Detach a sandbox that never came to be, without a record."""
         if sandbox.attached:
             with crash_guard.Turn(NETWORK, sandbox.id), suppress(RuntimeServiceError):
                 await self._network.detach(sandbox.id, sandbox.ip)
 
     async def status(self) -> str:
-        """Why no Pod could be connected now, "" when one could."""
+        """Return why no Pod could be connected now, "" if one could."""
         return await self._network.status()
 
     def _record_detached(self, sandbox: Sandbox, started: float, error: str) -> None:

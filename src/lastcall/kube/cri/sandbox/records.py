@@ -38,11 +38,11 @@ class Records:
 
     @property
     def any(self) -> bool:
-        """An earlier node process has written here."""
+        """Return whether an earlier node process has written here."""
         return os.path.isdir(self._directory)
 
     def save(self, kind: str, identity: str, value: Any) -> None:
-        """Write `<kind>-<identity>.json`; dataclasses and enums are welcome. Raises OSError."""
+        """Write `<kind>-<identity>.json`; dataclasses and enums are allowed. Raises OSError."""
         path = self._path(kind, identity)
         data = orjson.dumps(value)
         data = b"%s\n%08x\n" % (data, crc32(data))
@@ -60,7 +60,7 @@ class Records:
                     os.unlink(f"{self._directory}/{name}")
 
     def load(self, kind: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
-        """(identity, value) of every file of a kind, in no meaningful order; None for one that was set aside."""
+        """Load (identity, value) of every file of a kind, in no meaningful order; None for one that was set aside."""
         for name in self._names():
             if name.startswith(f"{kind}-") and name.endswith(".json"):
                 identity = name[len(kind) + 1 : -len(".json")]
@@ -73,7 +73,7 @@ class Records:
                 yield identity, value
 
     def set_aside(self, kind: str, identity: str, why: Exception) -> None:
-        """Set a file aside that cannot be understood: people must see later what was in it."""
+        """Set aside a file that cannot be understood, so that people can later see what was in it."""
         path = self._path(kind, identity)
         _log.warning("%s cannot be read (%r): it is now %s%s, what it stood for is ended", path, why, path, _ASIDE)
         with suppress(OSError):
@@ -86,7 +86,7 @@ class Records:
             return []
 
     def remove(self, kind: str, identity: str) -> None:
-        """What is not there is no error."""
+        """Remove a record; a missing one is no error."""
         with suppress(FileNotFoundError):
             os.unlink(self._path(kind, identity))
 
@@ -106,7 +106,7 @@ def _whole(data: bytes) -> dict[str, Any]:
 
 
 def decode(kind: type[T], value: Any) -> T:
-    """A dataclass of CRI from what orjson made of it; unknown keys are passed over. Raises TypeError, ValueError."""
+    """Decode a CRI dataclass from what orjson made; ignores unknown keys. Raises TypeError, ValueError."""
     decoded: T = _decode(kind, value)
     return decoded
 

@@ -93,7 +93,7 @@ class SandboxRuntime:
 
     @property
     def on_log_full(self) -> Callable[[str], None]:
-        """Called with the id of a container whose log has grown to `log_max_size`."""
+        """Return what is called with the id of a container whose log has grown to `log_max_size`."""
         return self._picture.rotate_log
 
     @on_log_full.setter
@@ -105,7 +105,7 @@ class SandboxRuntime:
     async def adopt(self) -> None:
         """Take over what an earlier node process left. Before any other call. Raises RuntimeServiceError.
 
-        Where there was none it does not even wait for the shim.
+        If there was none, it does not even wait for the shim.
         """
         if not self._records.any:
             return
@@ -221,7 +221,7 @@ class SandboxRuntime:
             self._picture.emit(sandbox.id, ContainerEventType.CONTAINER_DELETED_EVENT, sandbox)
 
     async def pod_sandbox_status(self, pod_sandbox_id: str) -> PodSandboxStatus:
-        """Raises RuntimeServiceError, reason NotFound."""
+        """Return the status of a sandbox. Raises RuntimeServiceError, reason NotFound."""
         sandbox = self._picture.sandboxes.get(pod_sandbox_id)
         if sandbox is None:
             raise RuntimeServiceError(
@@ -230,7 +230,7 @@ class SandboxRuntime:
         return sandbox.status()
 
     async def list_pod_sandbox(self, pod_uid: str = "") -> list[PodSandboxStatus]:
-        """Newest first."""
+        """Return the sandboxes, newest first."""
         await self._until_known()
         found = (s.status() for s in reversed(self._picture.sandboxes.values()))
         return [status for status in found if not pod_uid or status.metadata.uid == pod_uid]
@@ -278,7 +278,7 @@ class SandboxRuntime:
         return identity
 
     async def start_container(self, container_id: str) -> None:
-        """Raises RuntimeServiceError; with reason StartError the container has ended with exit code 128."""
+        """Start a container. Raises RuntimeServiceError; with reason StartError it has ended with exit code 128."""
         # A new shim first says what it has, and takes from the picture what was made for the one before it.
         await self._shim.connect()
         container = self._find(container_id)
@@ -296,7 +296,7 @@ class SandboxRuntime:
             raise RuntimeServiceError(container.message, "StartError") from error
 
     async def stop_container(self, container_id: str, timeout: int) -> None:
-        """The stop signal once per container lifetime, `timeout` seconds, SIGKILL, until it has ended (`stopping.py`).
+        """Send the stop signal (once per life), wait `timeout` seconds, SIGKILL, wait for the end (`stopping.py`).
 
         An unknown or not running container is a success. Raises RuntimeServiceError.
         """
@@ -318,7 +318,7 @@ class SandboxRuntime:
         self._picture.emit(container_id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
 
     async def update_pod_sandbox_resources(self, pod_sandbox_id: str, resources: LinuxContainerResources) -> None:
-        """Raises RuntimeServiceError; what a call set that failed is set again by the next one."""
+        """Set new limits. Raises RuntimeServiceError; the next call sets again what a failed call has set."""
         sandbox = self._picture.sandboxes.get(pod_sandbox_id)
         if sandbox is None or sandbox.state != PodSandboxState.SANDBOX_READY:
             raise RuntimeServiceError(f'failed to find sandbox id "{pod_sandbox_id}": not found', "NotFound")
@@ -332,7 +332,7 @@ class SandboxRuntime:
         self._records.save_sandbox(sandbox)
 
     async def update_container_resources(self, container_id: str, resources: LinuxContainerResources) -> None:
-        """Source: containerd internal/cri/server/container_update_resources.go."""
+        """Set new limits. Source: containerd internal/cri/server/container_update_resources.go."""
         container = self._find_running(container_id, "failed to update resources: container is not running:")
         try:
             await self._shim.call(messages.UpdateContainer(id=container_id, resources=asdict(resources)))
@@ -347,7 +347,7 @@ class SandboxRuntime:
             log.warning("the record of container %s cannot be written: %s", container_id, error)
 
     async def reopen_container_log(self, container_id: str) -> None:
-        """Source: containerd internal/cri/server/container_log_reopen.go."""
+        """Reopen the log. Source: containerd internal/cri/server/container_log_reopen.go."""
         self._find_running(container_id, "container is not running:")
         try:
             await self._shim.call(messages.ReopenLog(id=container_id))
@@ -357,13 +357,13 @@ class SandboxRuntime:
             raise RuntimeServiceError(f"failed to reopen log for container {container_id!r}: {error}") from error
 
     async def list_containers(self, pod_uid: str = "") -> list[ContainerStatus]:
-        """Newest first."""
+        """Return the containers, newest first."""
         await self._until_known()
         found = reversed(self._picture.containers.values())
         return [c.status() for c in found if not pod_uid or c.sandbox.config.metadata.uid == pod_uid]
 
     async def container_status(self, container_id: str) -> ContainerStatus:
-        """Raises RuntimeServiceError, reason NotFound."""
+        """Return the status of a container. Raises RuntimeServiceError, reason NotFound."""
         return self._find(container_id).status()
 
     async def exec_sync(self, container_id: str, cmd: tuple[str, ...], timeout: float) -> ExecSyncResponse:
@@ -380,19 +380,19 @@ class SandboxRuntime:
     # -- streams -----------------------------------------------------------------------------------------------------
 
     async def exec(self, container_id: str, cmd: tuple[str, ...], *, tty: bool, stdin: bool) -> ExecStreams:
-        """Source: containerd internal/cri/server/container_execsync.go:execInContainer."""
+        """Run a command. Source: containerd internal/cri/server/container_execsync.go:execInContainer."""
         self._find_running(container_id, "failed to exec in container: container")
         return await start_exec(self._shim, container_id, self._new_id(), cmd, tty=tty, stdin=stdin)
 
     async def attach(self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool) -> AttachStreams:
-        """Source: containerd internal/cri/server/container_attach.go:attachContainer."""
+        """Attach to a container. Source: containerd internal/cri/server/container_attach.go:attachContainer."""
         container = self._find_running(container_id, "container")
         wanted = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
         once = container.config.stdin_once
         return await open_attach(self._shim, container_id, wanted, container.ended, stdin_once=once)
 
     async def port_forward(self, pod_sandbox_id: str, port: int) -> SocketStream:
-        """Source: containerd internal/cri/server/sandbox_portforward_linux.go."""
+        """Open a port of a sandbox. Source: containerd internal/cri/server/sandbox_portforward_linux.go."""
         status = await self.pod_sandbox_status(pod_sandbox_id)
         if status.state != PodSandboxState.SANDBOX_READY:
             raise RuntimeServiceError(f'sandbox container "{pod_sandbox_id}" is not running')
@@ -405,7 +405,7 @@ class SandboxRuntime:
         return container
 
     async def container_stats(self, container_id: str) -> ContainerStats | None:
-        """From the container's control group; None without one. Raises RuntimeServiceError, reason NotFound."""
+        """Return the usage of its control group; None without one. Raises RuntimeServiceError, reason NotFound."""
         self._find(container_id)
         usage = (await self._shim.call(messages.Stats(id=container_id))).read(messages.Usage).stats
         return ContainerStats(*usage) if usage else None
@@ -417,7 +417,7 @@ class SandboxRuntime:
         return None if found is None else tuple(TCPListener(str(each["address"]), int(each["port"])) for each in found)
 
     async def status(self) -> RuntimeStatus:
-        """Raises RuntimeServiceError when there is no shim."""
+        """Return the status. Raises RuntimeServiceError if there is no shim."""
         await self._shim.connect()
         return runtime_status(self._picture.machine, await self._network.status())
 
@@ -427,7 +427,7 @@ class SandboxRuntime:
     # -- events ------------------------------------------------------------------------------------------------------
 
     def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
-        """All events from this call on."""
+        """Return all events from this call on."""
         return self._picture.get_container_events()
 
     async def _until_known(self) -> None:
@@ -437,7 +437,7 @@ class SandboxRuntime:
         await self._picture.starts_are_over()
 
     async def close(self) -> None:
-        """Hang up. Containers go on running."""
+        """Close the connection. Containers go on running."""
         self._shim.close()
 
     # -- helpers -----------------------------------------------------------------------------------------------------

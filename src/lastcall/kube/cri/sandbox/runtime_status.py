@@ -8,10 +8,10 @@ from lastcall.kube.cri.api import LIMITS_ENFORCED, USER_IDS_MAPPED, USER_NAMESPA
 
 
 def runtime_status(machine: dict[str, Any], network: str = "") -> RuntimeStatus:
-    """`machine`: `uids` and `gids` (how many), `cgroups` (mode), `cgroupsWhy`, `ownersUnmapped` (why mounts cannot
-    be idmapped, "" when they can). `network` says why it is not ready.
+    """Return the status of the runtime. `network` says why it is not ready.
 
-    Source of the network's words: containerd internal/cri/server/status.go:Status.
+    `machine`: `uids` and `gids` (how many), `cgroups` (mode), `cgroupsWhy`, `ownersUnmapped` (why mounts cannot be
+    idmapped, "" if they can). Source of the network's words: containerd internal/cri/server/status.go:Status.
     """
     limits, single = machine["cgroups"] != "none", machine["uids"] <= 1
     return RuntimeStatus(

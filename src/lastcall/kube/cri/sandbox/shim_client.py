@@ -34,7 +34,7 @@ class Answer:
     fds: tuple[int, ...]
 
     def read(self, kind: type[M]) -> M:
-        """What was answered. Raises RuntimeServiceError, and closes `fds`, for something else."""
+        """Read the answer. Raises RuntimeServiceError, and closes `fds`, for something else."""
         try:
             return kind.read(self.fields)
         except WrongMessage as error:
@@ -47,7 +47,7 @@ class Listener(Protocol):
     """Who hears the shim. Every event comes before any later answer is delivered."""
 
     def on_connected(self, hello: messages.Everything) -> None:
-        """The shim's answer to `hello`, before any later event and before the first call."""
+        """Handle the shim's answer to `hello`, before any later event and before the first call."""
 
     def on_started(self, event: messages.Started) -> None: ...
     def on_start_failed(self, event: messages.StartFailed) -> None: ...
@@ -55,7 +55,7 @@ class Listener(Protocol):
     def on_log_full(self, event: messages.LogFull) -> None: ...
     def on_exited(self, event: messages.Exited) -> None: ...
     def on_lost(self) -> None:
-        """The connection is gone and every pending call has failed; the next call connects again."""
+        """Handle a lost connection: every pending call has failed; the next call connects again."""
 
 
 class ShimClient:
@@ -113,7 +113,7 @@ class ShimClient:
                 raise
 
     async def call(self, message: Message) -> Answer:
-        """One call. Raises RuntimeServiceError with the shim's message and reason, or when the shim is gone."""
+        """Call the shim once. Raises RuntimeServiceError with its message and reason, or if it is gone."""
         if not self._ready:
             await self.connect()
         return await self._call(message)
@@ -131,7 +131,7 @@ class ShimClient:
             self._pending.pop(number, None)
 
     def post(self, message: Message) -> None:
-        """A call whose answer nobody waits for. A shim that is gone is not an error.
+        """Send a call whose answer nobody waits for. A shim that is gone is no error.
 
         Between the end of one connection and the start of the next it does nothing: `on_connected` gets what is left.
         """
@@ -209,7 +209,7 @@ class ShimClient:
             self._listener.on_lost()
 
     def close(self) -> None:
-        """Hang up for good; the shim ends this node's execs and keeps its containers."""
+        """Close the connection for good; the shim ends this node's execs and keeps its containers."""
         self._closed = True
         self._hang_up()
 

@@ -33,7 +33,7 @@ def transaction(rule: Rule) -> Transaction:
 
 
 def check_sources(group: int) -> None:
-    """Drop what comes from links of the group with a source that is not theirs, from now on. Raise OSError."""
+    """Drop what comes from links of the group with a source that is not theirs, from now on. Raises OSError."""
     from_pods, drop = nft.from_group(group), nft.verdict("drop")
     with netlink.NetlinkSocket(netlink.NETLINK_NETFILTER) as netfilter:
         ipv4 = transaction((from_pods, nft.no_way_back(), drop))

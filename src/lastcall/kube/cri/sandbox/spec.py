@@ -44,7 +44,7 @@ class RootFilesystems(Protocol):
     """The image store, as the runtime sees it."""
 
     def rootfs(self, image: str) -> RootFilesystem:
-        """The unpacked image. Raises RuntimeServiceError with reason ImageNotFound."""
+        """Return the unpacked image. Raises RuntimeServiceError with reason ImageNotFound."""
         ...
 
 
@@ -56,18 +56,17 @@ class Network(Protocol):
     """The Pod network, as the runtime sees it. `recorded_network.py` writes the records of it."""
 
     async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str, config: PodSandboxConfig | None = None) -> str:
-        """Connect a network namespace (the fd stays the caller's); answers the Pod's IP. Raises RuntimeServiceError."""
+        """Connect a network namespace (the fd stays the caller's); return the Pod's IP. Raises RuntimeServiceError."""
         ...
 
     async def adopt(self, sandbox_id: str, ip: str, config: PodSandboxConfig | None = None) -> None:
-        """Know again what an earlier node process attached. Raises RuntimeServiceError for an address that is not
-        available."""
+        """Adopt what an earlier node process attached. Raises RuntimeServiceError for an unavailable address."""
         ...
 
     async def detach(self, sandbox_id: str, ip: str) -> None:
-        """Release the address and take the links away; "" when attach never answered. Idempotent."""
+        """Release the address and remove the links; "" if attach never answered. Idempotent."""
         ...
 
     async def status(self) -> str:
-        """Why no Pod could be connected now, "" when one could."""
+        """Return why no Pod could be connected now, "" if one could."""
         ...

@@ -19,9 +19,9 @@ class Stopping:
         self._shim, self._clock = shim, clock
 
     async def stop(self, container: Container, timeout: int) -> None:
-        """The stop signal once per container lifetime, `timeout` seconds, SIGKILL, until it has ended.
+        """Send the stop signal (once per life), wait `timeout` seconds, then SIGKILL; wait until it has ended.
 
-        Raises RuntimeServiceError when the shim is lost meanwhile.
+        Raises RuntimeServiceError if the shim is lost meanwhile.
         """
         if container.state != ContainerState.CONTAINER_RUNNING:
             return
@@ -36,7 +36,7 @@ class Stopping:
         _demand_known(container)
 
     async def kill(self, container: Container, why: str) -> None:
-        """SIGKILL, and wait until the kernel has ended the whole container. A start under way is waited for first."""
+        """Send SIGKILL, and wait until the kernel has ended the whole container. First wait for a start under way."""
         if container.start_requested:
             await container.settled.wait()
         if container.state == ContainerState.CONTAINER_RUNNING:

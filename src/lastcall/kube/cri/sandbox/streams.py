@@ -32,7 +32,7 @@ class Descriptor:
         self._waiting: dict[str, asyncio.Future[None]] = {}
 
     async def read(self) -> bytes:
-        """What there is, at most `CHUNK` bytes; b"" at the end, and after `close`."""
+        """Read what is there, at most `CHUNK` bytes; b"" at the end, and after `close`."""
         while self._fd >= 0:
             try:
                 return os.read(self._fd, CHUNK)
@@ -43,7 +43,7 @@ class Descriptor:
         return b""
 
     async def write(self, data: bytes) -> None:
-        """All of `data`. Raises BrokenPipeError when nobody reads any more, and after `close`."""
+        """Write all of `data`. Raises BrokenPipeError if nobody reads any more, and after `close`."""
         view = memoryview(data)
         while view:
             if self._fd < 0:
@@ -140,7 +140,7 @@ class ExecStreams(_Streams):
         self._shim, self._id = shim, identity
 
     async def close_stdin(self) -> None:
-        """A terminal has no end of input but the character for it: as with containerd, nothing happens."""
+        """Close the input. A terminal has no end of input but its character: as with containerd, nothing happens."""
         if self._stdin is not None and self._stdin is not self._terminal:
             self._stdin.close()
 
@@ -182,7 +182,7 @@ class AttachStreams(_Streams):
             self._close()
 
     async def wait(self) -> int:
-        """0; what is attached to no output ends with its input or with the container."""
+        """Return 0; what is attached to no output ends with its input or with the container."""
         if self._stdout is None and self._stderr is None:
             await unless(self._detached.wait(), self._ended)
         return 0
@@ -231,7 +231,7 @@ async def open_exec(
 async def open_attach(
     shim: ShimClient, container_id: str, wanted: dict[str, bool], ended: asyncio.Event, *, stdin_once: bool
 ) -> AttachStreams:
-    """`wanted`: stdin, stdout, stderr. Raises RuntimeServiceError."""
+    """Open an attach; `wanted`: stdin, stdout, stderr. Raises RuntimeServiceError."""
     answer = await shim.call(messages.Attach(id=container_id, **wanted))
     return AttachStreams(shim, container_id, _take(answer), ended, stdin_once=stdin_once)
 

@@ -18,31 +18,31 @@ class ContainerStreams(Protocol):
     """
 
     async def read_stdout(self) -> bytes:
-        """Some bytes; b"" when the stream is over."""
+        """Return some bytes; b"" when the stream is over."""
         ...
 
     async def read_stderr(self) -> bytes:
-        """As `read_stdout`. A terminal has only one output, stdout."""
+        """Read stderr, as `read_stdout`. A terminal has only one output, stdout."""
         ...
 
     async def write_stdin(self, data: bytes) -> None:
-        """All of `data`. Raises BrokenPipeError when nobody reads any more."""
+        """Write all of `data`. Raises BrokenPipeError when nobody reads any more."""
         ...
 
     async def close_stdin(self) -> None:
-        """The client's input is over. An attach then ends too, unless the container has `stdin_once`."""
+        """End the client's input. An attach then ends too, unless the container has `stdin_once`."""
         ...
 
     def resize(self, width: int, height: int) -> None:
-        """The size of the client's terminal, in characters. Nothing happens without one."""
+        """Set the size of the client's terminal, in characters; do nothing without one."""
         ...
 
     async def wait(self) -> int:
-        """The exit code of a command, once it has ended; its output may not be over yet. 0 of an attach."""
+        """Wait for a command's end; return its exit code, 0 for an attach. Its output may not be over yet."""
         ...
 
     async def close(self) -> None:
-        """Let go. A command that still runs goes on, as in containerd."""
+        """Close the streams. A command that still runs goes on, as in containerd."""
         ...
 
 
@@ -50,15 +50,15 @@ class PortForwardStream(Protocol):
     """A TCP connection to a port of a Pod."""
 
     async def read(self) -> bytes:
-        """Some bytes; b"" when the other side has ended its direction."""
+        """Return some bytes; b"" when the other side has ended its direction."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """All of `data`. Raises BrokenPipeError."""
+        """Write all of `data`. Raises BrokenPipeError."""
         ...
 
     async def close_write(self) -> None:
-        """This direction is over."""
+        """End this direction."""
         ...
 
     async def close(self) -> None: ...

@@ -23,7 +23,7 @@ EVENTS = ("GetContainerEvents", "GetEventsRequest", "ContainerEventResponse")
 
 
 def rows(table: str) -> list[tuple[str, list[str]]]:
-    """(name, words) of each entry of a table; a line that is indented continues the one before."""
+    """Return (name, words) of each entry of a table; an indented line continues the one before."""
     found: list[tuple[str, list[str]]] = []
     for line in table.strip("\n").splitlines():
         if line.startswith(" "):
@@ -76,12 +76,12 @@ SIGNALS = tuple(dict(rows(schema.ENUMS))["Signal"])
 
 
 def new(message: str, /, **fields: Any) -> Any:
-    """A message. A field that is None is left out; a map may be a dict."""
+    """Make a message. A field that is None is left out; a map may be a dict."""
     return classes[message](**{key: value for key, value in fields.items() if value is not None})
 
 
 def method_of(service: str, name: str) -> tuple[str, Callable[[Any], bytes], Callable[[bytes], Any]]:
-    """For a client: (path, how a request is written, how an answer is read)."""
+    """Return for a client: (path, how a request is written, how an answer is read)."""
     own = {each[0]: each[1:] for each in (EVENTS, DOWNLOADS)}
     request, response = own.get(name, (f"{name}Request", f"{name}Response"))
     return f"/{service}/{name}", classes[request].SerializeToString, classes[response].FromString

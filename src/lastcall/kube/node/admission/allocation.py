@@ -32,23 +32,23 @@ class Allocation:
 
 
 def can_be_resized(pod: Pod) -> bool:
-    """Whether there is anything to remember: the QoS class stays, so a BestEffort Pod cannot ask for more later."""
+    """Return whether a Pod can be resized: the QoS class stays, so a BestEffort Pod cannot ask for more later."""
     return get_pod_qos(pod) != "BestEffort"
 
 
 def allocation_of(pod: Pod) -> Allocation:
-    """What its spec asks for."""
+    """Return what a Pod's spec asks for."""
     resources = {each["name"]: each.get("resources") or {} for each in (*init_containers_of(pod), *containers_of(pod))}
     return Allocation(resources, pod["spec"].get("resources"))
 
 
 def same_resources(one: ResourceRequirements | None, other: ResourceRequirements | None) -> bool:
-    """Whether two ask for the same amounts, however they are written."""
+    """Return whether two ask for the same amounts, however they are written."""
     return all(parse((one or {}).get(kind)) == parse((other or {}).get(kind)) for kind in _KINDS)
 
 
 def with_allocation(pod: Pod, allocation: Allocation | None) -> Pod:
-    """The Pod with what it was given; `pod` itself when it asks for the same. (UpdatePodFromAllocation)"""
+    """Return the Pod with what it was given; `pod` itself if it asks for the same. (UpdatePodFromAllocation)"""
     if allocation is None:
         return pod
     spec: PodSpec = {**pod["spec"]}
@@ -76,7 +76,7 @@ def _given(container: Container, allocation: Allocation) -> Container:
 
 
 def why_infeasible(pod: Pod) -> str:
-    """Why a Pod can never be resized here; "" when it can. (IsInPlacePodVerticalScalingAllowed)"""
+    """Return why a Pod can never be resized here; "" if it can. (IsInPlacePodVerticalScalingAllowed)"""
     return "In-place resize of static-pods is not supported" if is_static_pod(pod) else ""
 
 
@@ -96,7 +96,7 @@ class Waiting:
 
 
 def in_order(waiting: Iterable[Waiting]) -> list[Waiting]:
-    """What takes no more of the node; then by priority, Guaranteed Pods, the longest wait. (sortPendingResizes)"""
+    """Sort: what takes no more of the node; by priority; Guaranteed Pods; the longest wait. (sortPendingResizes)"""
 
     def key(one: Waiting) -> tuple[bool, int, bool, bool, int]:
         priority = int(one.pod["spec"].get("priority") or 0)
@@ -109,12 +109,12 @@ def in_order(waiting: Iterable[Waiting]) -> list[Waiting]:
 
 
 def written(allocation: Allocation) -> Object:
-    """As the checkpoint has it."""
+    """Return an allocation as the checkpoint has it."""
     return {"containers": allocation.containers, "pod": allocation.pod}
 
 
 def read(value: object) -> Allocation:
-    """Raises ValueError for what was not written by this."""
+    """Read an allocation of a checkpoint. Raises ValueError for what was not written by this."""
     containers = value.get("containers") if isinstance(value, dict) else None
     pod = value.get("pod") if isinstance(value, dict) else None
     if not isinstance(containers, dict) or not all(isinstance(each, dict) for each in containers.values()):

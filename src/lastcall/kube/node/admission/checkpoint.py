@@ -23,7 +23,7 @@ class AllocationFiles:
         self._directory = directory
 
     def load(self) -> dict[str, Allocation]:
-        """By the Pods' uids. A file that cannot be read is removed: its Pod has then been given what it asks for."""
+        """Return allocations by Pod UID. Remove a file that cannot be read: its Pod then has what it asks for."""
         found: dict[str, Allocation] = {}
         if not self._directory or not os.path.isdir(self._directory):
             return found
@@ -42,7 +42,7 @@ class AllocationFiles:
         return found
 
     def save(self, uid: str, allocation: Allocation) -> None:
-        """Raises OSError."""
+        """Write a Pod's allocation. Raises OSError."""
         if not self._directory:
             return
         path = os.path.join(self._directory, f"{uid}.json")
@@ -54,7 +54,7 @@ class AllocationFiles:
             replace_file(path, data, temporary=f"{path}.tmp")
 
     def remove(self, uid: str) -> None:
-        """What is not there is no error."""
+        """Remove a Pod's allocation; one that does not exist is no error."""
         if self._directory:
             with suppress(OSError):
                 os.unlink(os.path.join(self._directory, f"{uid}.json"))

@@ -50,7 +50,7 @@ def priority_of(pod: Pod) -> int:
 
 
 def is_critical_pod(pod: Pod) -> bool:
-    """Static Pods, mirrors, and Pods of a system-critical priority."""
+    """Return True for static Pods, mirrors, and Pods of a system-critical priority."""
     return is_static_pod(pod) or is_mirror_pod(pod) or priority_of(pod) >= SYSTEM_CRITICAL_PRIORITY
 
 
@@ -62,7 +62,7 @@ def is_preemptable(preemptor: Pod, preemptee: Pod) -> bool:
 
 
 def pods_to_preempt(preemptor: Pod, pods: Iterable[Pod], shortages: Sequence[Shortage]) -> list[Pod]:
-    """The victims in the order in which they end (getPodsToPreempt). Raises NoVictims."""
+    """Return the victims in the order in which they end (getPodsToPreempt). Raises NoVictims."""
     needs = {shortage.resource: shortage.missing for shortage in shortages}
     classes = _by_qos([pod for pod in pods if is_preemptable(preemptor, pod)])
     best_effort, burstable, guaranteed = classes.best_effort, classes.burstable, classes.guaranteed
@@ -76,7 +76,7 @@ def pods_to_preempt(preemptor: Pod, pods: Iterable[Pod], shortages: Sequence[Sho
 
 
 def preempted_status(status: APIPodStatus) -> None:
-    """What a victim's status says, in place."""
+    """Change the status of a victim in place."""
     status["phase"], status["reason"], status["message"] = "Failed", PREEMPTING, EVENT_MESSAGE
     set_pod_condition(status, disruption_target(TERMINATION_BY_KUBELET, CONDITION_MESSAGE))
 

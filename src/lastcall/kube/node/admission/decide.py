@@ -36,7 +36,7 @@ AdmitHandler = Callable[["Pod", "list[Pod]"], Rejection | None]
 
 
 def matches_node(node: Callable[[], Node]) -> AdmitHandler:
-    """The Pod's nodeSelector and required node affinity must match the node as it is now.
+    """Require that the Pod's nodeSelector and required node affinity match the node as it is now.
 
     `node()` answers the Node; one without labels is not known here, and the scheduler's word counts.
     """
@@ -53,7 +53,7 @@ def matches_node(node: Callable[[], Node]) -> AdmitHandler:
 
 
 def matches_os(pod: Pod, others: list[Pod]) -> Rejection | None:
-    """This is a Linux node (kubelet lifecycle/handlers.go:NewPodAdmitHandler … PodOSNotSupported)."""
+    """Reject a Pod for another OS: the node is Linux (lifecycle/handlers.go:NewPodAdmitHandler … PodOSNotSupported)."""
     if ((pod["spec"].get("os") or {}).get("name") or "linux") == "linux":
         return None
     return Rejection("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
@@ -63,7 +63,7 @@ _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - what an empty hostIP means
 
 
 def has_free_ports(pod: Pod, others: list[Pod]) -> Rejection | None:
-    """The ports of the node that the Pod takes (`hostPort`) are not those of another one (nodeports.Fits)."""
+    """Reject a Pod whose ports of the node (`hostPort`) another Pod has (nodeports.Fits)."""
     wanted = _host_ports(pod)
     taken = {port for other in others for port in _host_ports(other)} if wanted else set()
     for address, protocol, number in wanted:
@@ -89,7 +89,7 @@ _APP_ARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
 
 
 def enforces_app_armor(host_has_it: bool) -> AdmitHandler:
-    """A Pod that demands an AppArmor profile, RuntimeDefault too, is refused: nothing here confines by one.
+    """Reject a Pod that demands an AppArmor profile, RuntimeDefault too: nothing here confines by one.
 
     Source: kubelet lifecycle/handlers.go:NewAppArmorAdmitHandler, security/apparmor/validate.go, helpers.go:GetProfile.
     """
@@ -134,7 +134,7 @@ class Shortage:
 
 
 def shortages(pod: Pod, others: list[Pod], allocatable: dict[str, str]) -> list[Shortage]:
-    """Every resource of which there is not enough for `pod` beside `others`."""
+    """Return every resource of which there is not enough for `pod` beside `others`."""
     found: list[Shortage] = []
     for resource in ("pods", "cpu", "memory"):
         if resource not in allocatable:
@@ -147,7 +147,7 @@ def shortages(pod: Pod, others: list[Pod], allocatable: dict[str, str]) -> list[
 
 
 def fits_node(allocatable: dict[str, str]) -> AdmitHandler:
-    """CPU (millicores), memory (bytes) and the number of Pods must fit (`OutOfcpu`, `OutOfmemory`, `OutOfpods`)."""
+    """Require that CPU (millicores), memory (bytes) and number of Pods fit (`OutOfcpu`, `OutOfmemory`, `OutOfpods`)."""
 
     def admit(pod: Pod, others: list[Pod]) -> Rejection | None:
         return next((shortage.rejection for shortage in shortages(pod, others, allocatable)), None)
@@ -156,7 +156,7 @@ def fits_node(allocatable: dict[str, str]) -> AdmitHandler:
 
 
 def request_of(pod: Pod, resource: str) -> int:
-    """What a Pod asks for: millicores of cpu, bytes of memory; each is one of the `pods`."""
+    """Return what a Pod asks for: millicores of cpu, bytes of memory; each Pod is one of the `pods`."""
     if resource == "pods":
         return 1
     requests = pod_resources(pod).get("requests") or {}

@@ -55,11 +55,11 @@ class PodAdmission:
         self._preempting: dict[str, None] = {}
 
     def is_held(self, uid: str) -> bool:
-        """It is not to start yet: its victims have not ended."""
+        """Return whether the Pod may not start yet because its victims have not ended."""
         return uid in self._preempting
 
     def decide(self, pod: Pod, others: list[Pod]) -> Rejection | None:
-        """None: it may run, at once or, when `is_held`, later."""
+        """Return why a Pod is rejected; None if it may run, at once or, if `is_held`, later."""
         rejection = next((no for handler in self._handlers if (no := handler(pod, others)) is not None), None)
         if rejection is not None and is_critical_pod(pod) and rejection.reason.startswith("OutOf"):
             return self._make_room(pod, others)

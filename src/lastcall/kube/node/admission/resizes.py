@@ -89,11 +89,11 @@ class Resizes:
     # -- what Pods have -----------------------------------------------------------------------------------------------
 
     def allocated(self, pod: Pod) -> Pod:
-        """The Pod with the resources that it was given; `pod` itself when they are those it asks for."""
+        """Return the Pod with the resources that it was given; `pod` itself if they are those it asks for."""
         return with_allocation(pod, self._given.get(uid_of(pod)))
 
     def admitted(self, pod: Pod) -> None:
-        """The node takes the Pod as it is here."""
+        """Note that the node takes the Pod as it is here."""
         if can_be_resized(pod) and uid_of(pod) not in self._given:
             self._give(pod)
 
@@ -106,7 +106,7 @@ class Resizes:
         self._given[uid] = allocation
 
     def forget(self, uid: str) -> None:
-        """The Pod has ended, or is gone."""
+        """Forget a Pod that has ended or is gone."""
         if self._given.pop(uid, None) is not None:
             self._files.remove(uid)
         for each in (self._pending, self._progress):
@@ -121,7 +121,7 @@ class Resizes:
     # -- what Pods want -----------------------------------------------------------------------------------------------
 
     def backfill(self, pod: Pod) -> None:
-        """A kubelet that starts anew takes over what the status says. (BackfillPodResizeConditions)"""
+        """Take over what the status says when a kubelet starts anew. (BackfillPodResizeConditions)"""
         conditions = (pod.get("status") or {}).get("conditions")
         for type_, said in ((PENDING, self._pending), (IN_PROGRESS, self._progress)):
             condition = find_condition(conditions, type_)
@@ -134,7 +134,7 @@ class Resizes:
                 )
 
     def changed(self, pod: Pod) -> bool:
-        """Whether the Pod asks for something else than it has; it waits then for `retry`."""
+        """Return whether the Pod asks for something else than it has; it then waits for `retry`."""
         uid = uid_of(pod)
         if uid not in self._given:
             return False
@@ -146,7 +146,7 @@ class Resizes:
         return True
 
     def retry(self, but_not: str = "") -> None:
-        """Look whether what waits fits now. `but_not` is a Pod that is synced anyway. (retryPendingResizes)"""
+        """Check whether what waits fits now. `but_not` is a Pod that is synced anyway. (retryPendingResizes)"""
         if not self._waiting:
             return
         waiting = []
@@ -209,11 +209,11 @@ class Resizes:
     # -- what becomes of it -------------------------------------------------------------------------------------------
 
     def needs_a_look(self, uid: str) -> bool:
-        """Whether the containers may have something else than the Pod was given."""
+        """Return whether the containers may have something else than the Pod was given."""
         return uid in self._progress or uid in self._unchecked
 
     def looked(self, pod: Pod, *, under_way: bool) -> None:
-        """Whether the containers have by now what the Pod was given. `pod` is with that."""
+        """Note whether the containers have by now what the Pod was given. `pod` is with that."""
         uid = uid_of(pod)
         self._unchecked.pop(uid, None)
         if under_way:
@@ -227,7 +227,7 @@ class Resizes:
             self.retry()
 
     def failed(self, pod: Pod, message: str) -> None:
-        """The containers could not be given it; it is tried again."""
+        """Note that the containers could not be given it; it is tried again."""
         uid, before = uid_of(pod), self._progress.get(uid_of(pod))
         generation = before.generation if before else int(pod["metadata"].get("generation") or 0)
         since = before.since if before else self._world.clock.wall_ns()
@@ -236,7 +236,7 @@ class Resizes:
             self._event(pod, "Warning", "ResizeError", "error", generation, message)
 
     def conditions(self, uid: str) -> list[PodCondition]:
-        """Those of the Pod's status. (GetPodResizeConditions)"""
+        """Return the conditions for the Pod's status. (GetPodResizeConditions)"""
         found = []
         for type_, said in ((PENDING, self._pending.get(uid)), (IN_PROGRESS, self._progress.get(uid))):
             if said is not None:
@@ -253,7 +253,7 @@ class Resizes:
 
 
 def resize_text(pod: Pod, generation: int, error: str = "") -> str:
-    """What Events say of a resize, as JSON: containers and what they ask for."""
+    """Describe a resize for Events, as JSON: containers and what they ask for."""
     said: Object = {}
     for key, containers in (("initContainers", init_containers_of(pod)), ("containers", containers_of(pod))):
         if containers:

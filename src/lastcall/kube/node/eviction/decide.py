@@ -86,7 +86,7 @@ class Threshold:
 
 
 def parse_amount(text: str) -> Amount:
-    """`100Mi` or `10%`. Raises ValueError."""
+    """Parse `100Mi` or `10%`. Raises ValueError."""
     if text.endswith("%"):
         fraction = Fraction(text[:-1]) / 100
         if not 0 <= fraction <= 1:
@@ -104,7 +104,7 @@ def parse_thresholds(
     soft_grace_seconds: Mapping[str, float] | None = None,
     min_reclaim: Mapping[str, str] | None = None,
 ) -> tuple[Threshold, ...]:
-    """From KubeletConfiguration's evictionHard, evictionSoft, evictionSoftGracePeriod, evictionMinimumReclaim.
+    """Parse KubeletConfiguration's evictionHard, evictionSoft, evictionSoftGracePeriod and evictionMinimumReclaim.
 
     Raises ValueError for an unknown signal, a bad amount, or a soft threshold without its grace period.
     """
@@ -145,7 +145,7 @@ class EvictionConfig:
 
 
 def thresholds_met(thresholds: Iterable[Threshold], seen: Observations, *, to_resolve: bool) -> list[Threshold]:
-    """Those of which too little is available; `to_resolve` counts what has to be reclaimed besides (thresholdsMet)."""
+    """Return thresholds with too little available; `to_resolve` adds what must be reclaimed besides (thresholdsMet)."""
     met = []
     for threshold in thresholds:
         observed = seen.get(threshold.signal)
@@ -173,7 +173,7 @@ class PressureState:
 def next_pressure(
     config: EvictionConfig, state: PressureState, seen: Observations, now: float
 ) -> tuple[PressureState, list[Threshold]]:
-    """One pass (eviction_manager.go:synchronize): the new state, and the thresholds to act upon, first things first."""
+    """Run one pass (eviction_manager.go:synchronize): return the new state and the thresholds to act on, in order."""
     met = thresholds_met(config.thresholds, seen, to_resolve=False)
     met += [each for each in thresholds_met(state.met, seen, to_resolve=True) if each not in met]
     first = {each: state.first_observed.get(each, now) for each in met}
@@ -190,7 +190,7 @@ def _is_fresher(threshold: Threshold, seen: Observations, before: Observations) 
 
 
 def admit_under_pressure(pod: Pod, conditions: Sequence[str]) -> Rejection | None:
-    """eviction_manager.go:Admit."""
+    """Return why a Pod is rejected under pressure, else None (eviction_manager.go:Admit)."""
     if not conditions or is_critical_pod(pod):
         return None
     if list(conditions) == ["MemoryPressure"]:
@@ -233,7 +233,7 @@ class PodUsage:
 
     @property
     def memory(self) -> int | None:
-        """None when nobody counts."""
+        """Return the bytes of memory; None if nobody counts them."""
         known = [each.memory for each in self.containers.values() if each.memory is not None]
         return sum(known) if known else None
 
@@ -243,7 +243,7 @@ class PodUsage:
 
     @property
     def files(self) -> FileUsage:
-        """Of everything on the node's disk. Images and the rest lie on one file system."""
+        """Return what the Pod has on the node's disk. Images and the rest are on one file system."""
         total = FileUsage()
         for container in self.containers.values():
             total += container.rootfs + container.logs
@@ -257,7 +257,7 @@ Usages = Mapping[str, PodUsage]
 
 
 def ranked(pods: Iterable[Pod], usages: Usages, resource: str) -> list[Pod]:
-    """The Pods in the order in which they are evicted for `resource` (helpers.go:rank*Pressure).
+    """Sort the Pods in the order in which they are evicted for `resource` (helpers.go:rank*Pressure).
 
     Memory and disk: Pods that use more than requested first, then the least priority, then those farthest above the
     request. Processes: the least priority, then those with the most.
@@ -293,7 +293,7 @@ _RANKS: dict[str, Callable[[Pod, PodUsage | None], _Rank]] = {
 
 
 def eviction_grace(threshold: Threshold, pod: Pod, config: EvictionConfig) -> int:
-    """Seconds."""
+    """Return the grace period in seconds."""
     if threshold.hard:
         return IMMEDIATE_GRACE_SECONDS
     own = pod["spec"].get("terminationGracePeriodSeconds")
@@ -306,7 +306,7 @@ def eviction_grace(threshold: Threshold, pod: Pod, config: EvictionConfig) -> in
 def eviction_message(
     pod: Pod, usage: PodUsage | None, threshold: Threshold, met: Iterable[Threshold], seen: Observations
 ) -> str:
-    """helpers.go:evictionMessage."""
+    """Return the message of an eviction (helpers.go:evictionMessage)."""
     resource = SIGNALS[threshold.signal].resource
     message = f"The node was low on resource: {resource}. "
     for each in met:
@@ -327,7 +327,7 @@ def eviction_message(
 
 
 def evicted_status(message: str, *, disruption: bool) -> Callable[[APIPodStatus], None]:
-    """Changes a status in place (eviction_manager.go:evictPod)."""
+    """Return a function that changes a status in place (eviction_manager.go:evictPod)."""
 
     def change(status: APIPodStatus) -> None:
         status["phase"], status["reason"], status["message"] = "Failed", REASON, message
@@ -338,7 +338,7 @@ def evicted_status(message: str, *, disruption: bool) -> Callable[[APIPodStatus]
 
 
 def storage_violation(pod: Pod, usage: PodUsage, *, of_sidecars: bool = False) -> str:
-    """What a Pod has exceeded of its own local storage, as its message says it; "" for nothing.
+    """Return what a Pod has exceeded of its own local storage, in its message's words; "" for nothing.
 
     `of_sidecars`: their own limits count, too (since 1.37).
 
@@ -366,7 +366,7 @@ def storage_violation(pod: Pod, usage: PodUsage, *, of_sidecars: bool = False) -
 
 
 def has_storage_limits(pod: Pod) -> bool:
-    """Whether `storage_violation` could ever find something."""
+    """Return whether `storage_violation` could ever find something."""
     volumes = pod["spec"].get("volumes") or []
     if any((volume.get("emptyDir") or {}).get("sizeLimit") is not None for volume in volumes):
         return True

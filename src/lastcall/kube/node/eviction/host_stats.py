@@ -151,7 +151,7 @@ class HostStats:
 
 
 def tree_usage(root: Path) -> FileUsage:
-    """What the files below `root` occupy, like du: holes cost nothing, links are not followed, mounts not entered."""
+    """Measure what the files below `root` occupy, like du: without holes, links and mounts."""
     found: dict[tuple[int, int], int] = {}
     waiting = [os.fspath(root)]
     try:

@@ -61,11 +61,11 @@ class NodeStats(Protocol):
     """What is used. Whatever cannot be read is left out."""
 
     async def observe(self) -> Observations:
-        """By signal."""
+        """Return observations by signal."""
         ...
 
     async def pod_usage(self, pods: Sequence[Pod]) -> dict[str, PodUsage]:
-        """By UID."""
+        """Return the usage of Pods by UID."""
         ...
 
 
@@ -102,15 +102,15 @@ class EvictionManager:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """MemoryPressure, DiskPressure, PIDPressure: those that hold."""
+        """Return the conditions that hold, of MemoryPressure, DiskPressure and PIDPressure."""
         return self._state.conditions
 
     def admit(self, pod: Pod, others: list[Pod]) -> Rejection | None:
-        """An `AdmitHandler`."""
+        """Return why a Pod is rejected, else None: an `AdmitHandler`."""
         return admit_under_pressure(pod, self.conditions)
 
     async def run(self) -> None:
-        """Look every 10 s; after an eviction as soon as its Pod is gone."""
+        """Check every 10 s; after an eviction as soon as its Pod is gone."""
         while self._stats is not None:
             evicted: list[Pod] = []
             try:
@@ -123,7 +123,7 @@ class EvictionManager:
                 await self._world.clock.sleep(MONITORING_SECONDS)
 
     async def synchronize(self, stats: NodeStats) -> list[Pod]:
-        """One pass; answers the evicted Pods: any number for their own storage limits, else at most one."""
+        """Run one pass; return the evicted Pods: any number for their own storage limits, else at most one."""
         seen = await stats.observe()
         before = self.conditions
         self._state, thresholds = next_pressure(self._config, self._state, seen, monotonic(self._world.clock))

@@ -35,7 +35,7 @@ class ContainerGCPolicy:
 def containers_to_evict(
     containers: Iterable[tuple[str, ContainerStatus]], policy: ContainerGCPolicy, now_ns: int, removable: Removable
 ) -> list[ContainerStatus]:
-    """Which of the containers (each with its Pod's UID) go, in this order (kuberuntime_gc.go:evictContainers).
+    """Return the containers (each with its Pod's UID) to evict, in this order (kuberuntime_gc.go:evictContainers).
 
     First all of removable Pods; then what is too much of one container of one Pod; then, when there are too many on
     the node, each container of a Pod is cut to an equal part and the oldest go. Always the oldest first.
@@ -86,7 +86,7 @@ def _oldest_first(container: ContainerStatus) -> tuple[int, str]:
 def sandboxes_to_evict(
     sandboxes: Iterable[PodSandboxStatus], containers: Iterable[ContainerStatus], removable: Removable
 ) -> list[PodSandboxStatus]:
-    """Sandboxes that are not ready and hold no container: all of removable Pods, of others all but the newest.
+    """Return sandboxes that are not ready and hold no container: all of removable Pods, of others all but the newest.
 
     The oldest of a Pod first. Source: kuberuntime_gc.go:evictSandboxes.
     """
@@ -103,7 +103,7 @@ def sandboxes_to_evict(
 
 
 def instances_to_prune(pod_status: PodStatus, died: ContainerStatus, *, remove_all: bool) -> list[ContainerStatus]:
-    """Old ended instances of the container that died (pod_container_deletor.go:getContainersToDeleteInPod)."""
+    """Return old ended instances of a container that died (pod_container_deletor.go:getContainersToDeleteInPod)."""
     if remove_all:
         return [c for c in pod_status.container_statuses if c.state == ContainerState.CONTAINER_EXITED]
     others = [
@@ -115,12 +115,12 @@ def instances_to_prune(pod_status: PodStatus, died: ContainerStatus, *, remove_a
 
 
 def pod_uid_of_log_directory(name: str) -> str:
-    """The UID in `<namespace>_<name>_<uid>` (kuberuntime/helpers.go:parsePodUIDFromLogsDirectory)."""
+    """Return the UID in `<namespace>_<name>_<uid>` (kuberuntime/helpers.go:parsePodUIDFromLogsDirectory)."""
     return name.rpartition("_")[2]
 
 
 def log_directories_to_remove(names: Sequence[str], removable: Removable) -> list[str]:
-    """Of the names below the Pods' log root those of Pods that are gone (kuberuntime_gc.go:evictPodLogsDirectories).
+    """Return the names below the Pods' log root that belong to gone Pods (kuberuntime_gc.go:evictPodLogsDirectories).
 
     A name that no kubelet makes is left alone.
     """

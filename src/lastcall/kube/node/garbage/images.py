@@ -51,7 +51,7 @@ class ImageGCPolicy:
 
     @property
     def off(self) -> bool:
-        """Neither fullness nor age is a reason (kubelet.go:StartGarbageCollection)."""
+        """Return True if neither fullness nor age is a reason (kubelet.go:StartGarbageCollection)."""
         return self.high_threshold_percent == 100 and not self.max_age
 
 
@@ -65,7 +65,7 @@ class ImageRecord:
 
 
 def is_used(image: Image, names: Iterable[str]) -> bool:
-    """Whether one of the names that containers go by (image as written, reference, id) means this image."""
+    """Return whether one of the names that containers use (image as written, reference, id) means this image."""
     own = {image.id, image.id.removeprefix("sha256:"), *image.repo_tags, *image.repo_digests}
     return any(name in own for name in names)
 
@@ -73,7 +73,7 @@ def is_used(image: Image, names: Iterable[str]) -> bool:
 def detect(
     known: dict[str, ImageRecord], images: Sequence[Image], names: Iterable[str], now: float
 ) -> dict[str, ImageRecord]:
-    """The records by image id after a look (detectImages): new ones begin now, used ones are used now, gone ones go."""
+    """Return the records by image id after a look (detectImages): add new images, touch used ones, drop gone ones."""
     in_use = list(dict.fromkeys(names))
     records = {}
     for image in images:
@@ -90,19 +90,19 @@ def eviction_order(records: dict[str, ImageRecord], now: float) -> list[ImageRec
 
 
 def too_old(records: Sequence[ImageRecord], policy: ImageGCPolicy, now: float, began: float) -> list[ImageRecord]:
-    """Images that nobody has used for `max_age`, once the kubelet itself has looked for so long (freeOldImages)."""
+    """Return images unused for `max_age`, once the kubelet itself has watched for so long (freeOldImages)."""
     if not policy.max_age or now - began <= policy.max_age:
         return []
     return [each for each in records if now - each.last_used > policy.max_age]
 
 
 def old_enough(records: Sequence[ImageRecord], policy: ImageGCPolicy, now: float) -> list[ImageRecord]:
-    """Those that may go for their space: one that was just pulled is about to be used (freeSpace)."""
+    """Return the images that may go for their space: one that was just pulled is about to be used (freeSpace)."""
     return [each for each in records if now - each.first_detected >= policy.min_age]
 
 
 def bytes_to_free(policy: ImageGCPolicy, capacity: int, available: int) -> int:
-    """How much down to the low threshold, when the high one is reached; else 0 (GarbageCollect)."""
+    """Return the bytes to free down to the low threshold, if the high one is reached; else 0 (GarbageCollect)."""
     available = min(available, capacity)
     if 100 - available * 100 // capacity < policy.high_threshold_percent:
         return 0
@@ -162,7 +162,7 @@ class ImageGCManager:
             await self._world.clock.sleep(PERIOD_SECONDS)
 
     async def garbage_collect(self, stats: NodeStats) -> None:
-        """One pass. Raises ImageGCError, RuntimeServiceError."""
+        """Run one pass. Raises ImageGCError, RuntimeServiceError."""
         now = monotonic(self._world.clock)
         order = await self._in_eviction_order(now)
         old = too_old(order, self._policy, now, self._began)
@@ -185,7 +185,7 @@ class ImageGCManager:
             raise ImageGCError(f"encountered errors in image deletion: {_aggregate(errors)}")
 
     async def delete_unused_images(self) -> None:
-        """Make room: every image that nobody uses goes. Raises ImageGCError, RuntimeServiceError."""
+        """Delete every image that nobody uses, to make room. Raises ImageGCError, RuntimeServiceError."""
         now = monotonic(self._world.clock)
         await self._free_space(await self._in_eviction_order(now), EVERYTHING, now)
 

@@ -77,7 +77,7 @@ class ContainerGC:
             await self._world.clock.sleep(GC_PERIOD_SECONDS)
 
     async def garbage_collect(self, *, evict_non_deleted: bool = False) -> None:
-        """One pass. `evict_non_deleted`: also everything of Pods that have ended and are still in the API.
+        """Run one pass. `evict_non_deleted`: also everything of Pods that have ended and are still in the API.
 
         Raises RuntimeServiceError when the runtime cannot be asked; what cannot be removed is tried again.
         """
@@ -95,7 +95,7 @@ class ContainerGC:
         await self._links.remove_dangling(self._may_log_again)
 
     async def delete_all_unused_containers(self) -> None:
-        """Make room: everything that has ended goes (container_gc.go:DeleteAllUnusedContainers)."""
+        """Delete everything that has ended, to make room (container_gc.go:DeleteAllUnusedContainers)."""
         await self.garbage_collect(evict_non_deleted=True)
 
     async def collect_gone(self, pods: Iterable[PodStatus]) -> None:
@@ -106,7 +106,7 @@ class ContainerGC:
                 remove_log_directory(f"{self._log_root}/{name}")
 
     async def remove_pod(self, pod_status: PodStatus) -> bool:
-        """Remove everything of a Pod that does not run; True when nothing is left."""
+        """Remove everything of a Pod that does not run; return True if nothing is left."""
         if not await self.remove_containers(pod_status.container_statuses):
             return False
         done = True
@@ -116,7 +116,7 @@ class ContainerGC:
         return done
 
     async def remove_containers(self, containers: Iterable[ContainerStatus], *, keep_logs: bool = False) -> bool:
-        """Whether none is left. Those that run stay (kuberuntime_container.go:removeContainer)."""
+        """Remove containers that do not run; return whether none is left (kuberuntime_container.go:removeContainer)."""
         done = True
         for container in containers:
             if container.state == ContainerState.CONTAINER_RUNNING:

@@ -16,19 +16,19 @@ SUFFIX = ".log"
 
 
 def log_link_name(pod: str, namespace: str, container: str, container_id: str) -> str:
-    """The link's name, cut to what a file system takes (kuberuntime/legacy.go:logSymlink)."""
+    """Return the link's name, cut to what a file system takes (kuberuntime/legacy.go:logSymlink)."""
     name = f"{pod}_{namespace}_{container}-{container_id}"
     return name[: LONGEST_NAME - len(SUFFIX)] + SUFFIX
 
 
 def container_id_of_link(name: str) -> str:
-    """What follows the last dash (legacy.go:getContainerIDFromLegacyLogSymlink); "" for a name without one."""
+    """Return what follows the last dash, "" if there is none (legacy.go:getContainerIDFromLegacyLogSymlink)."""
     _, dash, identity = name.removesuffix(SUFFIX).rpartition("-")
     return identity if dash else ""
 
 
 def log_files(log_path: str) -> list[str]:
-    """Paths of a log and of everything it was rotated to, in the order of their names."""
+    """Return the paths of a log and of everything it was rotated to, in the order of their names."""
     directory, name = os.path.split(log_path)
     try:
         names = os.listdir(directory)
@@ -38,14 +38,14 @@ def log_files(log_path: str) -> list[str]:
 
 
 def remove_log(log_path: str) -> None:
-    """Remove a container's log with all its rotated parts. Nothing of it being there is no error."""
+    """Remove a container's log with all its rotated parts. A missing one is no error."""
     for path in log_files(log_path) if log_path else ():
         with suppress(OSError):
             os.unlink(path)
 
 
 def remove_log_directory(path: str) -> None:
-    """A Pod's logs. A link in its place is removed itself."""
+    """Remove a Pod's logs. A link in their place is removed itself."""
     with suppress(OSError):
         remove_tree(path)
 
@@ -57,7 +57,7 @@ class LogLinks:
         self._directory = directory
 
     def add(self, pod: str, namespace: str, container: str, container_id: str, log_path: str) -> None:
-        """Link to a log that is there."""
+        """Link to a log, if it exists."""
         if not self._directory or not os.path.exists(log_path):
             return
         with suppress(OSError):
@@ -65,7 +65,7 @@ class LogLinks:
             os.symlink(log_path, self._path(log_link_name(pod, namespace, container, container_id)))
 
     def remove(self, pod: str, namespace: str, container: str, container_id: str) -> None:
-        """Of a container that is being removed."""
+        """Remove the link of a container that is being removed."""
         if self._directory:
             with suppress(OSError):
                 os.unlink(self._path(log_link_name(pod, namespace, container, container_id)))

@@ -79,7 +79,7 @@ def _not_before(stamp: bytes, since: datetime) -> bool:
 
 
 def tail_offset(file: BinaryIO, lines: int) -> int:
-    """Where the last `lines` lines of a file begin. Source: pkg/util/tail/tail.go:FindTailLineStartIndex."""
+    """Return where the last `lines` lines of a file begin. Source: pkg/util/tail/tail.go:FindTailLineStartIndex."""
     end = file.seek(0, os.SEEK_END)
     if lines <= 0:
         return end
@@ -103,7 +103,7 @@ def tail_offset(file: BinaryIO, lines: int) -> int:
 
 
 def tail_log_text(path: Path, lines: int, limit: int) -> str:
-    """The last `limit` bytes of the last `lines` log lines, without stamps; "" when there is no log."""
+    """Return the last `limit` bytes of the last `lines` log lines, without stamps; "" if there is no log."""
     try:
         with path.open("rb") as file:
             file.seek(tail_offset(file, lines))

@@ -49,7 +49,7 @@ class ContainerLogPolicy:
 
 
 def parse_log_policy(max_size: str, max_files: int) -> ContainerLogPolicy:
-    """From KubeletConfiguration's words; a size below 0 means no rotation. Raises ValueError."""
+    """Parse KubeletConfiguration's values; a size below 0 means no rotation. Raises ValueError."""
     try:
         size = parse_quantity(max_size).whole
     except ValueError as error:
@@ -68,10 +68,10 @@ class Rotation:
 
 
 def plan_rotation(rotated: Sequence[str], max_files: int) -> Rotation:
-    """`rotated` are the names beside the log that begin with its name and a dot.
+    """Plan a rotation. `rotated` are the names beside the log that begin with its name and a dot.
 
-    Left-overs of a compression that was cut off go, and what a compression has finished with; then the oldest, so
-    that `max_files` - 2 are left beside the log that is rotated now and the new one; these are compressed.
+    Left-overs of a compression that was interrupted are removed, and what a compression has finished with; then the
+    oldest, so that `max_files` - 2 are left beside the log that is rotated now and the new one; these are compressed.
     Source: container_log_manager.go:{filterUnusedLogs,removeExcessLogs,compressLog}.
     """
     names = sorted(rotated)
@@ -103,12 +103,12 @@ class ContainerLogManager:
         self._wake = asyncio.Event()
 
     def full(self, container_id: str) -> None:
-        """Its log has reached `max_size`, as the runtime sees it."""
+        """Note that a log has reached `max_size`, as the runtime sees it."""
         self._full[container_id] = None
         self._wake.set()
 
     async def run(self) -> None:
-        """Look at all logs every 10 s, and at full ones at once."""
+        """Check all logs every 10 s, and full ones at once."""
         if not self._policy.max_size:
             return
         while True:
@@ -160,7 +160,7 @@ class ContainerLogManager:
             log.warning("the log %s of container %s is not rotated: %s", path, container_id, error)
 
     async def rotate(self, container_id: str, path: str) -> None:
-        """One rotation. Raises OSError, RuntimeServiceError; the log is where it was then."""
+        """Rotate a log once. Raises OSError, RuntimeServiceError; then the log is where it was."""
         directory, name = os.path.split(path)
         plan = plan_rotation([n for n in os.listdir(directory) if n.startswith(f"{name}.")], self._policy.max_files)
         for each in plan.remove:
@@ -183,12 +183,12 @@ def _exists(path: str) -> bool:
 
 
 async def compress_in_thread(path: str) -> None:
-    """gzip, as the kubelet does it. Raises OSError."""
+    """Compress a log with gzip, as the kubelet does. Raises OSError."""
     await asyncio.to_thread(compress_log, path)
 
 
 def compress_log(path: str) -> None:
-    """`path` becomes `path`.gz by way of `path`.tmp (container_log_manager.go:compressLog). Raises OSError."""
+    """Compress `path` into `path`.gz by way of `path`.tmp (container_log_manager.go:compressLog). Raises OSError."""
     temporary = path + TEMPORARY
     try:
         source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -18,7 +18,7 @@ class LogsNotAvailable(Exception):
 
 
 def log_container_id(pod: Pod, status: PodStatus, container: str, previous: bool) -> str:
-    """The API's containerID whose log to read. Raises LogsNotAvailable."""
+    """Return the API's containerID whose log to read. Raises LogsNotAvailable."""
     where = f"{go_quote(container)} in pod {go_quote(name_of(pod))}"
     found: ContainerStatus | None = None
     field: StatusField

@@ -46,7 +46,7 @@ class CountedParts:
 
 
 async def running_families(runtime: RuntimeService) -> list[Family]:
-    """Sandboxes and containers by the runtime's word; nothing while it does not answer."""
+    """Return counts of sandboxes and containers from the runtime; none if it does not answer."""
     try:
         sandboxes, containers = await runtime.list_pod_sandbox(), await runtime.list_containers()
     except RuntimeServiceError:
@@ -59,7 +59,7 @@ async def running_families(runtime: RuntimeService) -> list[Family]:
 
 
 def kubelet_families(parts: CountedParts, node: str, active: Sequence[Pod]) -> Iterator[Family]:
-    """`active` are the Pods that are not over."""
+    """Yield the kubelet's metrics. `active` are the Pods that are not over."""
     yield "kubelet_node_name", [({"node": node}, 1)]
     desired = parts.pods.get_pods()
     yield "kubelet_desired_pods", _by_static(desired)
@@ -72,7 +72,7 @@ def kubelet_families(parts: CountedParts, node: str, active: Sequence[Pod]) -> I
 
 
 def probe_families(parts: CountedParts) -> Iterator[Family]:
-    """Of each probe that has a worker: as in Kubernetes, its counts go with it."""
+    """Yield the counts of each probe that has a worker: as in Kubernetes, they go with it."""
     samples = []
     for worker in parts.probes.workers():
         labels = {

@@ -39,8 +39,10 @@ async def summary(
     usage: NodeUsage | None = None,
     identities: bool = False,
 ) -> Object:
-    """`/stats/summary`. A container whose control group cannot be read is left out. `identities`: containers have their
-    `id` and `image`, which the Summary API does not tell."""
+    """Return `/stats/summary`. A container whose control group cannot be read is left out.
+
+    `identities`: containers have their `id` and `image`, which the Summary API does not have.
+    """
     listed: list[Object] = []
     for pod in pods:
         containers: list[Object] = []

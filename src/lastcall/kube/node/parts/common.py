@@ -80,7 +80,7 @@ class Common:
 
 
 def make_common(given: Given, calls: Callbacks) -> Common:
-    """Return it for a kubelet of the version and feature gates of its configuration."""
+    """Make the common parts for a kubelet of the version and feature gates of its configuration."""
     config, own_events = given.config, None
     if (events := given.events) is None:
         events = own_events = APIEventRecorder(given.client, given.world, "kubelet", config.node_name)

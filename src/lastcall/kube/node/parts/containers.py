@@ -41,7 +41,7 @@ class Containers:
 
 
 def make_containers(common: Common, work: PodWork, reports: PodReports) -> Containers:
-    """Return what starts and stops the containers of Pods."""
+    """Make what starts and stops the containers of Pods."""
     given, config, runtime = common.given, common.given.config, common.runtime
     hooks, killer, pod_killer = _stopping(common)
     configs = ContainerConfigs(

@@ -27,7 +27,7 @@ class Garbage:
 
 
 def make_garbage(common: Common, work: PodWork, containers: Containers) -> Garbage:
-    """Return the collectors, none of which runs yet."""
+    """Make the collectors, none of which runs yet."""
     given, config, workers, killer = common.given, common.given.config, work.workers, containers.killer
     node: Node = {
         "kind": "Node",

@@ -31,7 +31,7 @@ class NodeProtection:
 
 
 def make_protection(common: Common, work: PodWork, garbage: Garbage) -> NodeProtection:
-    """Return admission, and what ends Pods for the node's own sake."""
+    """Make admission, and what ends Pods for the node's own sake."""
     given, config, calls = common.given, common.given.config, common.calls
     shutdown = NodeShutdown(
         world=given.world,

@@ -29,7 +29,7 @@ class PodSources:
 
 
 def make_sources(common: Common) -> PodSources:
-    """Return the sources of a kubelet, which do not run yet."""
+    """Make the sources of a kubelet, which do not run yet."""
     given, config, pods = common.given, common.given.config, PodManager()
     return PodSources(
         pods=pods,

@@ -30,7 +30,7 @@ class PodReports:
 
 
 def make_reports(common: Common, sources: PodSources, work: PodWork) -> PodReports:
-    """Return what reports on the Pods, nothing of which runs yet."""
+    """Make what reports on the Pods, nothing of which runs yet."""
     given, config, pods = common.given, common.given.config, sources.pods
     statuses = PodStatusManager(
         world=given.world,

@@ -21,7 +21,7 @@ class PodWork:
 
 
 def make_work(common: Common) -> PodWork:
-    """Return the workers, which still have to be bound to their syncer."""
+    """Make the workers, which still have to be bound to their syncer."""
     given, calls = common.given, common.calls
     pleg = PodLifecycleEventGenerator(given.world, common.runtime, calls.handle_pleg_events)
     queue = WorkQueue(given.world, calls.handle_pod_sync)

@@ -27,19 +27,19 @@ DEFAULT_POD_PIDS_LIMIT = 4096
 
 
 def cgroup_parent(pod: Pod) -> str:
-    """`/kubepods/burstable/pod<uid>`; a Guaranteed Pod's has no level of its own (GetPodContainerName, cgroupfs)."""
+    """Return `/kubepods/burstable/pod<uid>`; Guaranteed Pods have no QoS level (GetPodContainerName, cgroupfs)."""
     qos = get_pod_qos(pod)
     level = "" if qos == "Guaranteed" else f"/{qos.lower()}"
     return f"/kubepods{level}/pod{uid_of(pod)}"
 
 
 def cpu_quota(milli: int) -> int:
-    """Microseconds in each period; 0 is unlimited (helpers_linux.go:MilliCPUToQuota)."""
+    """Return the microseconds in each period; 0 is unlimited (helpers_linux.go:MilliCPUToQuota)."""
     return max(milli * CPU_PERIOD // 1000, MIN_CPU_QUOTA) if milli else 0
 
 
 def resource_config_for_pod(pod: Pod, pod_pids_limit: int = 0) -> LinuxContainerResources:
-    """Limits of the whole Pod: the sum, where every container has one. `pod_pids_limit` 0 is unlimited."""
+    """Return the limits of the whole Pod: the sum, if every container has one. `pod_pids_limit` 0 is unlimited."""
     qos = get_pod_qos(pod)
     unified = {"pids.max": str(pod_pids_limit)} if pod_pids_limit > 0 else {}
     if qos == "BestEffort":
@@ -59,7 +59,7 @@ def resource_config_for_pod(pod: Pod, pod_pids_limit: int = 0) -> LinuxContainer
 
 
 def declares_limits(pod: Pod) -> bool:
-    """Whether any container asks for a CPU or memory limit."""
+    """Return whether any container asks for a CPU or memory limit."""
     return any(
         resource in ((container.get("resources") or {}).get("limits") or {})
         for container in (*init_containers_of(pod), *containers_of(pod))

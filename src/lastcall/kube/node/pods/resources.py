@@ -22,7 +22,7 @@ Kind = Literal["limits", "requests"]
 
 
 def pod_resources(pod: Pod) -> ResourceRequirements:
-    """`status.resources`: `requests` and `limits`, each only when not empty. The Pod's own go first."""
+    """Return `status.resources`: `requests` and `limits`, each only if not empty. The Pod's own go first."""
     resources: ResourceRequirements = {}
     kind: Kind
     for kind in ("limits", "requests"):

@@ -31,13 +31,13 @@ REMOVED = "The container is removed because RestartAllContainers in place"
 
 
 def is_restarting(status: APIPodStatus) -> bool:
-    """Whether a status of the API says that it is under way."""
+    """Return whether a status of the API says that a restart of all is under way."""
     conditions = status.get("conditions") or []
     return any(each.get("type") == CONDITION and each.get("status") == "True" for each in conditions)
 
 
 def should_restart_all(pod: Pod, pod_status: PodStatus, api_status: APIPodStatus) -> bool:
-    """Under way already, or a container's exit asks for it. Nothing is restarted in a Pod that is being deleted."""
+    """Return whether it is under way, or a container's exit asks for it. Never for a Pod that is being deleted."""
     if is_terminating(pod):
         return False
     if is_restarting(api_status):
@@ -64,12 +64,12 @@ def _asks_for_all(container: Container, exit_code: int) -> bool:
 
 
 def is_cleaned_up(pod: Pod, pod_status: PodStatus) -> bool:
-    """The runtime has no record of an init or regular container any more."""
+    """Return whether the runtime has no record of an init or regular container any more."""
     return all(pod_status.find(each["name"]) is None for each in (*init_containers_of(pod), *containers_of(pod)))
 
 
 def containers_to_reset(pod: Pod, pod_status: PodStatus) -> list[ContainerStatus]:
-    """What has to go: regular, then init containers in the order of the spec (getContainersToReset).
+    """Return what has to go: regular, then init containers in the order of the spec (getContainersToReset).
 
     Those that asked for it come last, so that they still do if we die on the way.
     """

@@ -46,7 +46,7 @@ class RunningPod:
     sandboxes: tuple[PodSandboxStatus, ...] = ()
 
     def to_api_pod(self) -> Pod:
-        """A Pod object with names and images only (container/runtime.go:Pod.ToAPIPod)."""
+        """Return a Pod object with names and images only (container/runtime.go:Pod.ToAPIPod)."""
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -56,7 +56,7 @@ class RunningPod:
 
 
 def pod_of_container(container: ContainerStatus) -> Pod:
-    """The Pod of a container as the runtime knows it, with this container alone."""
+    """Return the Pod of a container as the runtime knows it, with this container alone."""
     labels = container.labels
     return RunningPod(
         labels.get(POD_UID_LABEL, ""), labels.get(POD_NAME_LABEL, ""), labels.get(POD_NAMESPACE_LABEL, ""), (container,)
@@ -64,7 +64,7 @@ def pod_of_container(container: ContainerStatus) -> Pod:
 
 
 def running_pod_of(pod_status: PodStatus) -> RunningPod:
-    """Running containers and all sandboxes (container/helpers.go:ConvertPodStatusToRunningPod)."""
+    """Return running containers and all sandboxes (container/helpers.go:ConvertPodStatusToRunningPod)."""
     return RunningPod(
         pod_status.uid,
         pod_status.name,
@@ -100,7 +100,7 @@ def make_pod_status(
     containers: list[ContainerStatus],
     previous_ips: tuple[str, ...],
 ) -> PodStatus:
-    """One Pod's status. Addresses come from the newest sandbox; once all sandboxes are down the last known ones stay.
+    """Make a Pod's status. Addresses come from the newest sandbox; when all are down, the last known ones stay.
 
     Source: kuberuntime_manager.go:GetPodStatus, pleg/generic.go:getPodIPs.
     """
@@ -153,18 +153,18 @@ def should_container_be_restarted(container: Container, pod: Pod, newest: Contai
 
 
 def pod_full_name(pod: Pod) -> str:
-    """`<name>_<namespace>`."""
+    """Return `<name>_<namespace>`."""
     return f"{name_of(pod)}_{namespace_of(pod)}"
 
 
 def pod_phase(pod: Pod) -> str:
-    """`status.phase`, "" when there is none."""
+    """Return `status.phase`, "" if there is none."""
     phase: str = (pod.get("status") or {}).get("phase", "")
     return phase
 
 
 def is_terminal(pod: Pod) -> bool:
-    """True for phase Succeeded or Failed."""
+    """Return True for phase Succeeded or Failed."""
     return is_terminal_phase(pod_phase(pod))
 
 

@@ -30,7 +30,7 @@ def init_containers_of(pod: Pod) -> list[Container]:
 
 
 def all_containers_of(pod: Pod) -> Iterator[Container]:
-    """Init, regular, then ephemeral containers."""
+    """Yield init, regular, then ephemeral containers."""
     yield from init_containers_of(pod)
     yield from containers_of(pod)
     yield from pod["spec"].get("ephemeralContainers") or []
@@ -41,12 +41,12 @@ def find_container(pod: Pod, name: str) -> Container | None:
 
 
 def is_restartable_init_container(container: Container) -> bool:
-    """A native sidecar. Only meaningful for a member of `initContainers`."""
+    """Return whether it is a native sidecar. Only meaningful for a member of `initContainers`."""
     return bool(container.get("restartPolicy") == "Always")
 
 
 def is_static_pod(pod: Pod) -> bool:
-    """The Pod came from a file or URL, not from the API server."""
+    """Return whether the Pod came from a file or URL, not from the API server."""
     source = annotations_of(pod).get("kubernetes.io/config.source", "api")
     return source != "api"
 
@@ -64,13 +64,13 @@ def is_terminal_phase(phase: str | None) -> bool:
 
 
 def image_volumes_of(pod: Pod) -> dict[str, str]:
-    """The Pod's volumes that are images: name → reference."""
+    """Return the Pod's volumes that are images: name → reference."""
     volumes = pod["spec"].get("volumes") or ()
     return {each["name"]: each["image"].get("reference") or "" for each in volumes if each.get("image") is not None}
 
 
 def container_field_path(pod: Pod, name: str) -> str:
-    """`fieldPath` of Events about one container: `spec.containers{web}`. Source: container/ref.go:fieldPath."""
+    """Return `fieldPath` for Events about a container: `spec.containers{web}`. Source: container/ref.go:fieldPath."""
     for field, items in (
         ("spec.containers", containers_of(pod)),
         ("spec.initContainers", init_containers_of(pod)),
@@ -82,7 +82,7 @@ def container_field_path(pod: Pod, name: str) -> str:
 
 
 def get_pod_qos(pod: Pod) -> QOSClass:
-    """Guaranteed, Burstable or BestEffort; a missing request is the limit, as the API's defaulting makes it."""
+    """Return Guaranteed, Burstable or BestEffort; a missing request is the limit, as the API's defaulting makes it."""
     spec: PodSpec = {**pod["spec"]}
     field: Literal["initContainers", "containers"]
     for field in ("initContainers", "containers"):

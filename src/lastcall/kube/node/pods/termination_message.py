@@ -24,7 +24,7 @@ DEFAULT_PATH = "/dev/termination-log"
 
 
 def read_at_most(path: Path, limit: int) -> bytes:
-    """The last `limit` bytes of a file, b"" when it cannot be read. A symbolic link is not followed."""
+    """Read the last `limit` bytes of a file; b"" if it cannot be read. A symbolic link is not followed."""
     try:
         if path.is_symlink() or not path.is_file():
             return b""
@@ -37,7 +37,7 @@ def read_at_most(path: Path, limit: int) -> bytes:
 
 
 def termination_message(container: Container, status: ContainerStatus, file_text: str) -> str:
-    """The message of an exited container: the runtime's own, then the file's or the log's.
+    """Return the message of an exited container: the runtime's own, then the file's or the log's.
 
     `container` is the spec; `file_text` the content of the file. Reads the log only when the policy asks for it.
     """

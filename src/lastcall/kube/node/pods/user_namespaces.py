@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def why_not_by_default(pod: Pod) -> str:
-    """What in a Pod that does not say `hostUsers` would not work, or not be the same, with ids of its own; "" nothing.
+    """Return what would not work, or differ, with own ids in a Pod that does not say `hostUsers`; "" for nothing.
 
     Volumes that are claims depend on where they are: `VolumeManager.owners_can_be_mapped`.
     """
@@ -69,7 +69,7 @@ class UserNamespaces:
         self._next = 0
 
     def adopt(self, sandboxes: Iterable[PodSandboxStatus]) -> None:
-        """What an earlier node process decided; a Pod's newest sandbox comes first.
+        """Adopt what an earlier node process decided; a Pod's newest sandbox comes first.
 
         A range that is another Pod's by now, or another cluster's, was that of a sandbox that has ended.
         """
@@ -83,7 +83,7 @@ class UserNamespaces:
                 self._taken.update(dict.fromkeys(numbers, uid))
 
     def options(self, pod: Pod) -> UserNamespace:
-        """For the Pod's sandbox. Raises RuntimeServiceError for a Pod that asks for what cannot be."""
+        """Return the options for the Pod's sandbox. Raises RuntimeServiceError if the Pod asks for the impossible."""
         uid = uid_of(pod)
         decided = self._decided.get(uid)
         if decided is None:
@@ -123,12 +123,12 @@ class UserNamespaces:
         return None
 
     def release(self, uid: str) -> None:
-        """The Pod has ended. Idempotent."""
+        """Release the ids of a Pod that has ended. Idempotent."""
         self._decided.pop(uid, None)
         for number in [number for number, owner in self._taken.items() if owner == uid]:
             del self._taken[number]
 
     def keep(self, uids: set[str]) -> None:
-        """Release what belongs to no Pod of these."""
+        """Keep the ids of these Pods; release all others."""
         for uid in [uid for uid in self._decided if uid not in uids]:
             self.release(uid)

@@ -42,14 +42,14 @@ class Decision:
 
 
 def probe_of(container: Container, probe_type: ProbeType) -> Probe | None:
-    """The container's probe of this type."""
+    """Return the container's probe of this type."""
     if probe_type == "startup":
         return container.get("startupProbe")
     return container.get("livenessProbe") if probe_type == "liveness" else container.get("readinessProbe")
 
 
 def find_container_status(status: PodStatus, name: str) -> ContainerStatus | None:
-    """The status of a created container, regular before init."""
+    """Return the status of a created container, regular before init."""
     field: StatusField
     for field in ("containerStatuses", "initContainerStatuses"):
         for container in status.get(field) or []:
@@ -69,7 +69,7 @@ def decide(
     *,
     is_sidecar: bool,
 ) -> Decision:
-    """What to do at one tick. `container` is the container's status, already known to be `state.container_id`.
+    """Decide what to do at one tick. `container` is the status of the container `state.container_id`.
 
     `now_seconds` is wall time since the epoch.
     """
@@ -101,7 +101,7 @@ def _restartable(pod: Pod, name: str) -> bool:
 
 
 def take_result(probe_type: ProbeType, probe: Probe, state: WorkerState, result: ProbeResult) -> bool:
-    """Count one result; True when it has reached its threshold and becomes the container's result."""
+    """Count one result; return True if it has reached its threshold and becomes the container's result."""
     if state.last_result == result:
         state.result_run += 1
     else:

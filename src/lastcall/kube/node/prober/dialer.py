@@ -59,7 +59,7 @@ class RealDialer:
     async def http_get(
         self, url: str, headers: list[tuple[str, str]], timeout: float | None, *, follow_redirects: bool = True
     ) -> HTTPResponse:
-        """Redirects are followed on the same host only, at most ten; another host's answer is the redirect itself."""
+        """Send a GET; follow at most ten redirects, on the same host. For another host return the redirect itself."""
         first_host = _host_of(url)
         try:
             async with asyncio.timeout(timeout):

@@ -37,7 +37,7 @@ _OF_HTTP = {400: "Internal", 401: "Unauthenticated", 403: "PermissionDenied", 40
 
 
 async def check_health(clock: Clock, host: str, port: int, service: str, timeout: float, user_agent: str) -> int:
-    """The ServingStatus. `timeout` in seconds, for connection and call together.
+    """Return the ServingStatus. `timeout` in seconds, for connection and call together.
 
     Raises DialError when there was no connection with a server that speaks HTTP/2, RPCError for everything after it.
     """

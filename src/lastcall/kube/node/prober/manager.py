@@ -52,7 +52,7 @@ class PodProbeManager:
         self._workers: dict[tuple[str, str, ProbeType], ProbeWorker] = {}
 
     def add_pod(self, pod: Pod) -> None:
-        """A worker for every probe that has none yet."""
+        """Start a worker for every probe that has none yet."""
         sidecars = [c for c in init_containers_of(pod) if is_restartable_init_container(c)]
         for container in (*containers_of(pod), *sidecars):
             for kind in PROBE_TYPES:
@@ -65,7 +65,7 @@ class PodProbeManager:
                 self._tasks.spawn(run, name=f"probe-{kind}-{key[0]}-{key[1]}")
 
     def stop_liveness_and_startup(self, pod: Pod) -> None:
-        """The Pod's end has begun; readiness goes on. Sidecars' liveness goes on too."""
+        """Stop these probes when the Pod's end begins; readiness goes on, and so does the liveness of sidecars."""
         for container in containers_of(pod):
             for kind in ("liveness", "startup"):
                 self._stop((uid_of(pod), container["name"], kind))
@@ -93,15 +93,15 @@ class PodProbeManager:
                 container["ready"] = ended is not None and ended["exitCode"] == 0
 
     def workers(self) -> list[ProbeWorker]:
-        """Those of now."""
+        """Return the present workers."""
         return list(self._workers.values())
 
     def liveness_result(self, container_id: str) -> ProbeResult:
-        """`success` where there is no probe or no result yet."""
+        """Return the result; `success` if there is no probe or no result yet."""
         return self._results["liveness"].get(runtime_id(container_id)) or "success"
 
     def startup_result(self, container_id: str) -> ProbeResult:
-        """`unknown` as long as it was not probed: what comes after a sidecar has to wait."""
+        """Return the result; `unknown` before the first probe: what comes after a sidecar has to wait."""
         return self._results["startup"].get(runtime_id(container_id)) or "unknown"
 
     def on_result(self, callback: Callable[[ProbeType, str, str, ProbeResult], None]) -> None:

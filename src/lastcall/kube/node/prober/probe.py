@@ -100,8 +100,10 @@ async def _http_get(
 
 
 def asked_port(probe: Probe, container: Container) -> int | None:
-    """The port of its own container that a probe connects to; None for a command, another host, or a name that the
-    container does not declare."""
+    """Return the port of its own container that a probe connects to.
+
+    None for a command, another host, or a name that the container does not declare.
+    """
     http, tcp, grpc = probe.get("httpGet"), probe.get("tcpSocket"), probe.get("grpc")
     # A gRPC probe has no other host.
     for action, host in ((http, http and http.get("host")), (tcp, tcp and tcp.get("host")), (grpc, None)):
@@ -150,7 +152,7 @@ _SERVING_STATUS = {0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNK
 
 
 def probe_headers(action: HTTPGetAction, features: StatusFeatures) -> list[tuple[str, str]]:
-    """Request headers in wire order. An empty custom `Accept` or `User-Agent` removes the default."""
+    """Return request headers in wire order. An empty custom `Accept` or `User-Agent` removes the default."""
     custom = [(str(h["name"]), str(h.get("value", ""))) for h in action.get("httpHeaders") or []]
     headers: list[tuple[str, str]] = []
     for name, value in (("User-Agent", f"kube-probe/{features.short_version}"), ("Accept", "*/*")):
@@ -160,7 +162,7 @@ def probe_headers(action: HTTPGetAction, features: StatusFeatures) -> list[tuple
 
 
 def resolve_port(port: Any, container: Container) -> int:
-    """A port by number or by the container's port name. Raises ProbeError. Source: pkg/probe/util.go."""
+    """Return a port by number or by the container's port name. Raises ProbeError. Source: pkg/probe/util.go."""
     number = int_of(port) if isinstance(port, str) else int(port)
     if number is None:
         for declared in container.get("ports") or []:

@@ -93,16 +93,16 @@ class ProbeWorker:
         return max(1.0, float(self.probe.get("periodSeconds") or 10))
 
     def kick(self) -> None:
-        """Probe at once (a readiness worker whose container is started but not ready)."""
+        """Make the worker probe at once (a readiness worker whose container is started but not ready)."""
         self._kicked.set()
 
     def stop(self) -> None:
-        """No new probe begins; one in flight ends by itself."""
+        """Stop the worker: no new probe begins; one in flight ends by itself."""
         self._stopped.set()
         self._kicked.set()
 
     async def run(self, done: Callable[[ProbeWorker], None]) -> None:
-        """Probe every period until stopped or there is nothing left to probe."""
+        """Run a probe every period until stopped or there is nothing left to probe."""
         clock = self.context.world.clock
         try:
             if self._ran_before_us():

@@ -34,12 +34,12 @@ class Backoff:
         self._entries: dict[str, _Entry] = {}
 
     def get_ns(self, key: str) -> int:
-        """The present window, 0 for an unknown key."""
+        """Return the present window in nanoseconds, 0 for an unknown key."""
         entry = self._entries.get(key)
         return entry.backoff_ns if entry else 0
 
     def next(self, key: str, event_ns: int, now_ns: int) -> None:
-        """The thing is tried again: the next window is twice this one."""
+        """Double the window: the thing is tried again."""
         entry = self._entries.get(key)
         if entry is None or self._expired(event_ns, entry):
             self._entries[key] = _Entry(self._initial_ns, now_ns)
@@ -48,7 +48,7 @@ class Backoff:
         entry.last_update_ns = now_ns
 
     def is_in_backoff_since(self, key: str, event_ns: int, now_ns: int) -> bool:
-        """Is the window, counted from the event (an exit), still open?"""
+        """Return whether the window, counted from the event (an exit), is still open."""
         entry = self._entries.get(key)
         if entry is None or self._expired(event_ns, entry):
             return False

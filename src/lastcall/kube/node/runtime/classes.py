@@ -19,7 +19,7 @@ RuntimeHandlerOf = Callable[["Pod"], Awaitable[str]]
 
 
 def runtime_handlers(client: Client) -> RuntimeHandlerOf:
-    """Looks classes up in the API."""
+    """Return a function that looks classes up in the API."""
 
     async def handler_of(pod: "Pod") -> str:
         name = pod["spec"].get("runtimeClassName")

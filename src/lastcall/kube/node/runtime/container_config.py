@@ -63,12 +63,12 @@ SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
 
 def pod_log_directory(root: str, pod: Pod) -> str:
-    """`<root>/<namespace>_<name>_<uid>` (kuberuntime/helpers.go:BuildPodLogsDirectory)."""
+    """Return `<root>/<namespace>_<name>_<uid>` (kuberuntime/helpers.go:BuildPodLogsDirectory)."""
     return f"{root}/{namespace_of(pod)}_{name_of(pod)}_{uid_of(pod)}"
 
 
 def namespace_options(pod: Pod, users: UserNamespace | None = None) -> NamespaceOption:
-    """Which namespaces are the node's, the Pod's or each container's own (util.go:namespacesForPod)."""
+    """Return which namespaces are the node's, the Pod's or each container's own (util.go:namespacesForPod)."""
     spec = pod["spec"]
     pid: NamespaceMode = "CONTAINER"
     if spec.get("hostPID"):
@@ -92,7 +92,7 @@ def pod_labels(pod: Pod) -> dict[str, str]:
 
 
 def host_ports(pod: Pod) -> tuple[PortMapping, ...]:
-    """What the Pod wants of the node's ports, sidecars' too (kubecontainer/helpers.go:MakePortMappings)."""
+    """Return the node's ports that the Pod wants, sidecars' too (kubecontainer/helpers.go:MakePortMappings)."""
     sidecars = [each for each in init_containers_of(pod) if is_restartable_init_container(each)]
     return tuple(
         PortMapping(port["hostPort"], port["containerPort"], port.get("protocol") or "TCP", port.get("hostIP") or "")
@@ -112,7 +112,7 @@ def generate_pod_sandbox_config(
     pod_pids_limit: int = 0,
     users: UserNamespace | None = None,
 ) -> PodSandboxConfig:
-    """kuberuntime_sandbox.go:generatePodSandboxConfig."""
+    """Generate the configuration of a sandbox (kuberuntime_sandbox.go:generatePodSandboxConfig)."""
     sysctls = (pod["spec"].get("securityContext") or {}).get("sysctls") or ()
     return PodSandboxConfig(
         metadata=PodSandboxMetadata(name_of(pod), uid_of(pod), namespace_of(pod), attempt),
@@ -148,7 +148,7 @@ def generate_container_config(
     target_id: str = "",
     seccomp_default: bool = True,
 ) -> ContainerConfig:
-    """kuberuntime_container.go:generateContainerConfig. Raises ContainerConfigError.
+    """Generate a container's config (kuberuntime_container.go:generateContainerConfig). Raises ContainerConfigError.
 
     `memory_capacity` is the node's, in bytes, for the OOM score of a Burstable Pod. `target_id` is the container whose
     pid namespace an ephemeral container joins. `seccomp_default` is the kubelet's seccompDefault.
@@ -177,7 +177,7 @@ def generate_container_config(
 
 
 def container_annotations(pod: Pod, container: Container, attempt: int) -> dict[str, str]:
-    """What a later kubelet must know without the Pod (kuberuntime/labels.go:newContainerAnnotations)."""
+    """Return what a later kubelet must know without the Pod (kuberuntime/labels.go:newContainerAnnotations)."""
     annotations = {
         runtime_pod.CONTAINER_HASH_ANNOTATION: hash_container(container),
         runtime_pod.RESTART_COUNT_ANNOTATION: str(attempt),
@@ -214,7 +214,7 @@ def _effective(pod: Pod, container: Container, field: Literal["runAsUser", "runA
 def security_context(
     pod: Pod, container: Container, target_id: str = "", *, seccomp_default: bool = True
 ) -> LinuxContainerSecurityContext:
-    """kuberuntime/security_context.go:determineEffectiveSecurityContext."""
+    """Return the security context (kuberuntime/security_context.go:determineEffectiveSecurityContext)."""
     own = container.get("securityContext") or {}
     of_pod = pod["spec"].get("securityContext") or {}
     privileged = bool(own.get("privileged"))
@@ -244,9 +244,9 @@ def security_context(
 
 
 def seccomp_profile(pod: Pod, container: Container, *, seccomp_default: bool = True) -> SecurityProfile:
-    """The container's, else the Pod's, else RuntimeDefault or Unconfined (kuberuntime/helpers.go:getSeccompProfile).
+    """Return the container's profile, else the Pod's, else RuntimeDefault or Unconfined. Raises ContainerConfigError.
 
-    Raises ContainerConfigError.
+    Source: kuberuntime/helpers.go:getSeccompProfile.
     """
     profile = (container.get("securityContext") or {}).get("seccompProfile")
     if profile is None:
@@ -265,7 +265,7 @@ def seccomp_profile(pod: Pod, container: Container, *, seccomp_default: bool = T
 
 
 def verify_run_as_non_root(pod: Pod, container: Container, image: Image) -> None:
-    """Raises ContainerConfigError when runAsNonRoot forbids the user (security_context_others.go)."""
+    """Raise ContainerConfigError if runAsNonRoot forbids the user (security_context_others.go)."""
     if not _effective(pod, container, "runAsNonRoot"):
         return
     where = f'(pod: "{pod_ref_text(pod)}", container: {container["name"]})'
@@ -285,7 +285,7 @@ def verify_run_as_non_root(pod: Pod, container: Container, image: Image) -> None
 
 
 def linux_resources(pod: Pod, container: Container, memory_capacity: int = 0) -> LinuxContainerResources:
-    """CFS shares and quota, memory limit, OOM score (kuberuntime_container_linux.go:calculateLinuxResources)."""
+    """Return CFS shares and quota, memory limit, OOM score (kuberuntime_container_linux.go:calculateLinuxResources)."""
 
     limits = _amounts(container, "limits")
     requests = limits | _amounts(container, "requests")
@@ -327,7 +327,7 @@ def _whole(amounts: dict[str, Quantity], resource: str) -> int:
 
 
 def oom_score_adjust(pod: Pod, memory_request: int, memory_capacity: int, container: Container | None = None) -> int:
-    """kubelet qos/policy.go:GetContainerOOMScoreAdjust. A sidecar is not killed before the containers it serves."""
+    """Return the OOM score (qos/policy.go:GetContainerOOMScoreAdjust). A sidecar outlives the containers it serves."""
     qos = get_pod_qos(pod)
     if qos == "Guaranteed" or _is_node_critical(pod):
         return OOM_SCORE_GUARANTEED

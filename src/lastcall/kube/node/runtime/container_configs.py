@@ -50,7 +50,7 @@ class ContainerConfigs:
         self.sources = APISources(client, self._services.items)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         await self._services.run()
 
     async def make(

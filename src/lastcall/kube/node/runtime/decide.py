@@ -66,7 +66,7 @@ class PodActions:
 
     @property
     def empty(self) -> bool:
-        """Nothing to do."""
+        """Return whether there is nothing to do."""
         return not (
             self.kill_pod
             or self.create_sandbox
@@ -79,7 +79,7 @@ class PodActions:
 
 
 def hash_container(container: Container) -> str:
-    """Changes when the container has to be replaced: name and image (container/helpers.go:HashContainer)."""
+    """Hash name and image: if it changes, the container has to be replaced (container/helpers.go:HashContainer)."""
     chosen = {"image": container.get("image", ""), "name": container.get("name", "")}
     return hashlib.sha256(orjson.dumps(chosen, option=orjson.OPT_SORT_KEYS)).hexdigest()[:8]
 
@@ -94,19 +94,19 @@ def container_succeeded(container: Container, pod_status: PodStatus) -> bool:
 
 
 def should_restart_on_failure(pod: Pod) -> bool:
-    """Whether anything of the Pod may be started again after a failure."""
+    """Return whether anything of the Pod may be started again after a failure."""
     never = pod["spec"].get("restartPolicy", "Always") == "Never"
     return not never or any(is_container_restartable(container, pod) for container in containers_of(pod))
 
 
 def policy_restarts_after_kill(container: Container, pod: Pod) -> bool:
-    """A container that the kubelet kills (liveness, startup): the policies decide, rules do not (no exit code yet)."""
+    """Return whether policies restart a container the kubelet kills (liveness, startup): rules need an exit code."""
     policy = container.get("restartPolicy") or pod["spec"].get("restartPolicy", "Always")
     return bool(policy != "Never")
 
 
 def has_any_regular_container_created(pod: Pod, pod_status: PodStatus) -> bool:
-    """Has a regular container been created in the newest sandbox? Then initialisation is behind the Pod."""
+    """Return whether the newest sandbox ever had a regular container. Then initialisation is behind the Pod."""
     newest = pod_status.sandbox_statuses[0].id if pod_status.sandbox_statuses else ""
     names = {container["name"] for container in containers_of(pod)}
     return any(
@@ -123,7 +123,7 @@ def compute_pod_actions(
     restart_all: bool = False,
     resized: frozenset[str] = frozenset(),
 ) -> PodActions:
-    """What `sync_pod` has to do now. Sources as above. `restart_all`: a rule wants a clean slate, see `restart_all`.
+    """Compute what `sync_pod` has to do now. Sources as above. `restart_all`: a rule wants it, see `restart_all`.
 
     `resized` are containers that have to start anew to get their new resources.
     """
@@ -230,7 +230,7 @@ def _why_kill(
 
 
 def is_init_container_failed(status: ContainerStatus) -> bool:
-    """Exited with an error, killed for memory, or unknown."""
+    """Return whether it exited with an error, was killed for memory, or is unknown."""
     if status.state == ContainerState.CONTAINER_EXITED:
         return status.exit_code != 0 or status.reason == "OOMKilled"
     return status.state == ContainerState.CONTAINER_UNKNOWN
@@ -259,7 +259,7 @@ def compute_init_container_actions(
     startup: ProbeAnswer,
     resized: frozenset[str] = frozenset(),
 ) -> bool:
-    """Decide over the init containers; True when the regular containers may start.
+    """Decide over the init containers; return True if the regular containers may start.
 
     They are looked at from the last to the first, because records of finished ones may be gone from the runtime: the
     last one with a record says how far initialisation has come. Sidecars are kept running ever after.

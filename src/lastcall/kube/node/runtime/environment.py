@@ -80,7 +80,7 @@ async def make_environment(
     host_ip: str,
     node_allocatable: Object,
 ) -> tuple[tuple[str, str], ...]:
-    """All variables in order: envFrom and env (later ones win), then those of Services. Raises ContainerConfigError."""
+    """Make all variables in order: envFrom and env (later ones win), then Services. Raises ContainerConfigError."""
     namespace = namespace_of(pod)
     service_env = service_variables(pod, sources.services())
     env: dict[str, str] = {}
@@ -171,7 +171,7 @@ def _data_of(obj: Object, kind: str) -> dict[str, str]:
 
 
 def pod_field_value(path: str, pod: Pod, pod_ips: tuple[str, ...], host_ip: str) -> str:
-    """A `fieldRef` with the addresses of now (kubelet_pods.go:podFieldSelectorRuntimeValue).
+    """Return a `fieldRef`'s value with the present addresses (kubelet_pods.go:podFieldSelectorRuntimeValue).
 
     Raises ContainerConfigError.
     """
@@ -188,7 +188,7 @@ def pod_field_value(path: str, pod: Pod, pod_ips: tuple[str, ...], host_ip: str)
 
 
 def service_variables(pod: Pod, services: Iterable[Service]) -> dict[str, str]:
-    """Variables for the Services of the Pod's namespace and for `kubernetes` (kubelet_pods.go:getServiceEnvVarMap)."""
+    """Return variables for Services of the Pod's namespace and `kubernetes` (kubelet_pods.go:getServiceEnvVarMap)."""
     enabled = pod.get("spec", {}).get("enableServiceLinks", True) is not False
     chosen: dict[str, Service] = {}
     for service in services:

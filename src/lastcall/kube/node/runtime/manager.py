@@ -94,7 +94,7 @@ class RuntimeManager:
     async def sync_pod(
         self, pod: Pod, pod_status: PodStatus, *, restart_all: bool = False, resize: ResizePlan = NO_RESIZE
     ) -> bool:
-        """One pass; True when something was done. With `restart_all` nothing is started in it.
+        """Run one pass; return True if something was done. With `restart_all` nothing is started in it.
 
         Raises BackoffError when only back-offs are in the way, else KillPodError, SyncPodError, ResizeError.
         """
@@ -310,7 +310,7 @@ class RuntimeManager:
 
 
 def back_off_key(pod: Pod, container: Container) -> str:
-    """Pod, container, image and resources: a change of the latter two starts the back-off anew (getBackoffKey)."""
+    """Return the key: Pod, container, image, resources. New image or resources reset the back-off (getBackoffKey)."""
     resources = container.get("resources") or {}
     return "_".join(
         (name_of(pod), namespace_of(pod), uid_of(pod), container["name"], hash_container(container), repr(resources))

@@ -27,7 +27,7 @@ class RuntimeNotices:
         self._warned: dict[tuple[str, str], None] = {}
 
     async def sandbox_ready(self, pod: Pod) -> None:
-        """Limits that nobody enforces."""
+        """Warn about limits that nobody enforces."""
         if not declares_limits(pod):
             return
         try:
@@ -39,7 +39,7 @@ class RuntimeNotices:
             self._warn(pod, "LimitsNotEnforced", message)
 
     def look(self, pod: Pod, status: PodStatus) -> None:
-        """Users and groups that a container could not really have."""
+        """Warn about users and groups that a container could not really have."""
         for container in reversed(status.container_statuses):
             name = container.metadata.name
             if calls := container.info.get(SINGLE_USER_ID):

@@ -73,7 +73,7 @@ _SANDBOX_STATES = {
 
 
 def generate_events(uid: str, old: PodStatus | None, new: PodStatus | None) -> list[PodLifecycleEvent]:
-    """What changed between two listings of one Pod (generic.go:generateEvents); containers first, then sandboxes."""
+    """Return what changed between two listings of a Pod (generic.go:generateEvents); containers, then sandboxes."""
     before, after = _states(old), _states(new)
     earlier_notes, notes = _info(old), _info(new)
     events: list[PodLifecycleEvent] = []
@@ -131,17 +131,17 @@ class PodLifecycleEventGenerator:
     # -- the cache ------------------------------------------------------------------------------------------------
 
     def get(self, uid: str) -> PodStatus | None:
-        """What was last read; None for a Pod the runtime does not have."""
+        """Return what was last read; None for a Pod the runtime does not have."""
         entry = self._entries.get(uid)
         return entry.status if entry else None
 
     def now(self) -> int:
-        """A tick later than every reading begun so far and earlier than every later one."""
+        """Return a tick later than every reading begun so far and earlier than every later one."""
         self._tick += 1
         return self._tick
 
     def refreshed_at(self, uid: str) -> int:
-        """The tick at which the last reading began, 0 for none."""
+        """Return the tick at which the last reading began, 0 for none."""
         entry = self._entries.get(uid)
         return entry.read_at if entry else 0
 
@@ -149,7 +149,7 @@ class PodLifecycleEventGenerator:
         return list(self._entries)
 
     async def get_newer_than(self, uid: str, name: str, namespace: str, minimum: int) -> PodStatus:
-        """A status whose reading began at or after `minimum`. Raises RuntimeServiceError."""
+        """Return a status whose reading began at or after `minimum`. Raises RuntimeServiceError."""
         entry = self._entries.get(uid)
         if entry is not None and entry.read_at >= minimum:
             return entry.status
@@ -177,7 +177,7 @@ class PodLifecycleEventGenerator:
         return status
 
     def forget(self, uid: str) -> None:
-        """The Pod is gone from configuration and runtime."""
+        """Forget a Pod that is gone from configuration and runtime."""
         self._entries.pop(uid, None)
         self._locks.pop(uid, None)
 
@@ -197,7 +197,7 @@ class PodLifecycleEventGenerator:
         self._relists.observe((self._world.clock.monotonic_ns() - began) / 1e9)
 
     def families(self) -> Iterator[Family]:
-        """What was counted (pkg/kubelet/metrics/metrics.go)."""
+        """Yield the counts (pkg/kubelet/metrics/metrics.go)."""
         yield "kubelet_pleg_relist_duration_seconds", [({}, self._relists)]
         yield "kubelet_pleg_relist_interval_seconds", [({}, self._intervals)]
         since = (self._world.clock.monotonic_ns() - self._relisted_ns) / 1e9

@@ -72,7 +72,7 @@ class ResizePlan:
 
 
 def plan_resize(pod: Pod, pod_status: PodStatus) -> ResizePlan:
-    """What differs between `pod`, as it was given the node's resources, and what the runtime has. Pure."""
+    """Compare `pod`, as it was given the node's resources, with what the runtime has; return what differs. Pure."""
     updates: list[ContainerUpdate] = []
     restarts: set[str] = set()
     for container in (*init_containers_of(pod), *containers_of(pod)):
@@ -114,14 +114,14 @@ def _must_restart(pod: Pod, container: Container, changed: list[Resource]) -> bo
 def merged(
     now: LinuxContainerResources, wanted: LinuxContainerResources, resource: Resource
 ) -> LinuxContainerResources:
-    """`now` with one resource of `wanted`."""
+    """Return `now` with one resource of `wanted`."""
     if resource == "memory":
         return replace(now, memory_limit_in_bytes=wanted.memory_limit_in_bytes)
     return replace(now, cpu_period=wanted.cpu_period, cpu_quota=wanted.cpu_quota, cpu_shares=wanted.cpu_shares)
 
 
 def larger(now: LinuxContainerResources, wanted: LinuxContainerResources) -> LinuxContainerResources:
-    """Of each limit the one that allows more; 0 means unlimited."""
+    """Return of each limit the one that allows more; 0 means unlimited."""
     quota, memory = (
         _more(now.cpu_quota, wanted.cpu_quota),
         _more(now.memory_limit_in_bytes, wanted.memory_limit_in_bytes),
@@ -140,7 +140,7 @@ def _more(one: int, other: int) -> int:
 
 
 def shrinks(update: ContainerUpdate, resource: Resource) -> bool:
-    """Those that take less go first: the Pod's group has room then for those that take more."""
+    """Return whether an update takes less. Those go first: the Pod's group then has room for those that take more."""
     now, wanted = update.status.resources, update.wanted
     if resource == "memory":
         return _more(now.memory_limit_in_bytes, wanted.memory_limit_in_bytes) != wanted.memory_limit_in_bytes
@@ -148,7 +148,7 @@ def shrinks(update: ContainerUpdate, resource: Resource) -> bool:
 
 
 def too_small(plan: ResizePlan, usage: dict[str, int]) -> list[str]:
-    """Why memory limits cannot be lowered: `usage` is each container's in bytes, by name. Pure."""
+    """Return why memory limits cannot be lowered: `usage` is each container's in bytes, by name. Pure."""
     found = []
     pod_limit = plan.pod.memory_limit_in_bytes if plan.pod is not None else 0
     if (
@@ -175,7 +175,7 @@ class Resizer:
         self._recorder = recorder
 
     async def resize(self, pod: Pod, pod_status: PodStatus, plan: ResizePlan) -> None:
-        """Raises ResizeError; what was set until then stays."""
+        """Apply a plan. Raises ResizeError; what was set until then stays."""
         await self._check_memory(pod_status, plan)
         group, has = plan.pod_now, {update.name: update.status.resources for update in plan.updates}
         try:

@@ -60,7 +60,7 @@ class MakeContainerConfig(Protocol):
 
 
 def restart_count(pod_status: PodStatus, container_name: str, highest_log: int | None, reported: int = 0) -> int:
-    """The attempt number of a new instance: one more than the last one's, or than the highest log file's.
+    """Return the attempt number of a new instance: the last one's, or the highest log file's, plus one.
 
     Log files outlive containers, so a count is not lost with the runtime's record (calcRestartCountByLogDir); nor does
     it go below what the status has `reported` for a container whose record is gone.
@@ -72,7 +72,7 @@ def restart_count(pod_status: PodStatus, container_name: str, highest_log: int |
 
 
 def highest_log_number(directory: str) -> int | None:
-    """N of the highest `N.log` in a container's log directory; None when there is none."""
+    """Return N of the highest `N.log` in a container's log directory; None if there is none."""
     try:
         names = os.listdir(directory)
     except OSError:
@@ -122,7 +122,7 @@ class ContainerStarter:
         sandbox_config: PodSandboxConfig,
         pod_ips: tuple[str, ...],
     ) -> None:
-        """Raises StartContainerError, after the Event and the record that report it."""
+        """Start a container. Raises StartContainerError, after the Event and the record that report it."""
         kind = _type_of(pod, container)
         self._started[kind] = self._started.get(kind, 0) + 1
         try:
@@ -133,7 +133,7 @@ class ContainerStarter:
             raise
 
     def families(self) -> Iterator[Family]:
-        """What was counted (pkg/kubelet/metrics/metrics.go)."""
+        """Yield the counts (pkg/kubelet/metrics/metrics.go)."""
         started = [({"container_type": kind}, count) for kind, count in self._started.items()]
         yield "kubelet_started_containers_total", started
         failures = [({"code": code, "container_type": kind}, count) for (code, kind), count in self._failures.items()]

@@ -21,7 +21,7 @@ class RuntimeState:
         """Why Pods can have none of their own."""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Update the state until cancelled."""
         while True:
             await self._world.clock.sleep(UPDATE_SECONDS)
             await self.update()

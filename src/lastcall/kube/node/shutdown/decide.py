@@ -55,7 +55,7 @@ class ShutdownNotSupported(Exception):
 
 
 def check_supported(behaviour: Behaviour, periods: Iterable[ShutdownGracePeriod]) -> None:
-    """Raises ShutdownNotSupported."""
+    """Raise ShutdownNotSupported if the version has no shutdown with these periods."""
     version = behaviour.version
     if not behaviour.node_shutdown_by_priority and any(
         each.priority not in (0, SYSTEM_CRITICAL_PRIORITY) for each in periods
@@ -69,7 +69,7 @@ def check_supported(behaviour: Behaviour, periods: Iterable[ShutdownGracePeriod]
 def group_by_priority(
     periods: Sequence[ShutdownGracePeriod], pods: Iterable[Pod]
 ) -> list[tuple[ShutdownGracePeriod, list[Pod]]]:
-    """(group, its Pods), least priority first; each Pod is in the highest group not above it, or in the lowest."""
+    """Return (group, its Pods), least priority first. A Pod is in the highest group not above it, or in the lowest."""
     groups: list[tuple[ShutdownGracePeriod, list[Pod]]]
     groups = [(period, []) for period in sorted(periods, key=lambda each: each.priority)]
     for pod in pods:
@@ -79,13 +79,13 @@ def group_by_priority(
 
 
 def grace_override(period: ShutdownGracePeriod, pod: Pod) -> int:
-    """Seconds."""
+    """Return the grace period in seconds."""
     own = pod["spec"].get("terminationGracePeriodSeconds")
     return period.seconds if own is None else min(int(own), period.seconds)
 
 
 def shutdown_status(status: APIPodStatus) -> None:
-    """What the status of a Pod says that the shutdown ends, in place. One that has succeeded, has."""
+    """Change in place the status of a Pod that the shutdown ends. One that has succeeded keeps its phase."""
     if status.get("phase") != "Succeeded":
         status["phase"] = "Failed"
     status["reason"], status["message"] = REASON, MESSAGE

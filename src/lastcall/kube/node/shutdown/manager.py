@@ -74,7 +74,7 @@ class NodeShutdown:
         """From the request until it is cancelled: the node is not Ready and takes no Pod."""
 
     def admit(self, pod: Pod, others: list[Pod]) -> Rejection | None:
-        """An `AdmitHandler`."""
+        """Return why a Pod is rejected, else None: an `AdmitHandler`."""
         return REJECTION if self.shutting_down else None
 
     async def shut_down(
@@ -82,7 +82,7 @@ class NodeShutdown:
         periods: Sequence[ShutdownGracePeriod] = DEFAULT_GRACE_PERIODS,
         progress: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """End every Pod, group after group; return when all are gone or their time is over. They are not revived.
+        """End every Pod, group after group; wait until all are gone or their time is over. They are not revived.
 
         Raises ShutdownNotSupported.
         """
@@ -109,7 +109,7 @@ class NodeShutdown:
                 progress(f"the time of priority {period.priority} is over, still ending: {', '.join(late)}")
 
     def cancel(self) -> None:
-        """The machine stays up after all: Pods are taken again, those that were ended are not revived."""
+        """Cancel: the machine stays up after all. Pods are taken again; those that were ended are not revived."""
         if self.shutting_down:
             self.shutting_down = False
             self._events.event(self._node, "Normal", "Shutdown", CANCELLED)

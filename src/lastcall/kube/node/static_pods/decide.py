@@ -28,7 +28,7 @@ class ManifestError(ValueError):
 
 
 def without_duplicates(pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
-    """(the first Pod of each name, the others), in the order given (config.go:filterInvalidPods)."""
+    """Return (the first Pod of each name, the others), in the order given (config.go:filterInvalidPods)."""
     names: dict[tuple[str, str], None] = {}
     kept: list[Pod] = []
     dropped: list[Pod] = []
@@ -40,7 +40,7 @@ def without_duplicates(pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
 
 
 def duplicate_message(pod: Pod) -> str:
-    """Of the Event FailedValidation."""
+    """Return the message of the Event FailedValidation."""
     name, namespace = name_of(pod), namespace_of(pod)
     reference = f"{name}_{namespace}({uid_of(pod)})"
     return f'Error validating pod {reference} from file due to duplicate pod name "{name}_{namespace}", ignoring'
@@ -66,7 +66,7 @@ def mirror_pod(pod: Pod, node: Node) -> Pod:
 
 
 def is_mirror_of(mirror: Pod, pod: Pod) -> bool:
-    """The mirror was made of this very static Pod (pod/mirror_client.go:IsMirrorPodOf)."""
+    """Return whether the mirror was made of this very static Pod (pod/mirror_client.go:IsMirrorPodOf)."""
     if (namespace_of(mirror), name_of(mirror)) != (namespace_of(pod), name_of(pod)):
         return False
     made_of = (mirror["metadata"].get("annotations") or {}).get(CONFIG_MIRROR)

@@ -55,9 +55,9 @@ _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}")
 
 
 def read_manifest(data: bytes, *, path: str, node_name: str, seen: str, gates: FeatureGates | None = None) -> Pod:
-    """The static Pod of one file. `seen` is RFC 3339, `path` goes into the UID. Raises ManifestError.
+    """Read the static Pod of one file. `seen` is RFC 3339, `path` goes into the UID. Raises ManifestError.
 
-    Its UID is a hash of what it says unless the manifest has one, its name gets the node's as a suffix.
+    Its UID is a hash of what it says unless the manifest has one; its name gets the node's as a suffix.
     """
     pod = _decode(data)
     metadata: Object = pod["metadata"]

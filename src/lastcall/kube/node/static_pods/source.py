@@ -31,7 +31,7 @@ FILE_CHECK_SECONDS = 20.0
 
 class ManifestDirectory(Protocol):
     async def read(self) -> dict[str, bytes | str]:
-        """File name → content, or a text that says why there is none, by name. Raises OSError: nothing is known."""
+        """Return file name → content, or a text why there is none, by name. Raises OSError: nothing is known."""
         ...
 
 
@@ -82,7 +82,7 @@ class FileConfig:
             await self._world.clock.sleep(POLL_SECONDS)
 
     async def look(self) -> None:
-        """Read the directory once and tell what has changed."""
+        """Read the directory once and report what has changed."""
         try:
             contents = await self._directory.read()
         except OSError as error:

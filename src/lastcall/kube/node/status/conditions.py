@@ -70,7 +70,7 @@ def set_pod_condition(status: APIPodStatus, condition: PodCondition) -> None:
 
 
 def terminal_ready_condition(type_: str, phase: str, observed_generation: int = 0) -> PodCondition:
-    """Ready or ContainersReady of a Pod in a terminal phase."""
+    """Return Ready or ContainersReady of a Pod in a terminal phase."""
     reason = {"Failed": "PodFailed", "Succeeded": "PodCompleted"}.get(phase, "")
     return make_condition(type_, False, reason=reason, observed_generation=observed_generation)
 
@@ -78,7 +78,7 @@ def terminal_ready_condition(type_: str, phase: str, observed_generation: int = 
 def containers_ready_condition(
     pod: Pod, statuses: list[APIContainerStatus], phase: str, generation: int = 0
 ) -> PodCondition:
-    """ContainersReady. Source: status/generate.go:GenerateContainersReadyCondition."""
+    """Return ContainersReady. Source: status/generate.go:GenerateContainersReadyCondition."""
     by_name = {status["name"]: status for status in statuses}
     unknown: list[str] = []
     unready: list[str] = []
@@ -106,7 +106,7 @@ def containers_ready_condition(
 def pod_ready_condition(
     pod: Pod, conditions: list[PodCondition], statuses: list[APIContainerStatus], phase: str, generation: int = 0
 ) -> PodCondition:
-    """Ready: ContainersReady and every readiness gate. Source: status/generate.go:GeneratePodReadyCondition."""
+    """Return Ready: ContainersReady and every readiness gate. Source: status/generate.go:GeneratePodReadyCondition."""
     containers_ready = containers_ready_condition(pod, statuses, phase, generation)
     if containers_ready.get("status") != "True":
         return {**containers_ready, "type": "Ready"}
@@ -132,7 +132,7 @@ def pod_ready_condition(
 
 
 def all_containers_restarting_condition(phase: str, underway: bool, generation: int = 0) -> PodCondition:
-    """AllContainersRestarting, of Pods with such a rule. Source: GenerateAllContainersRestartingCondition."""
+    """Return AllContainersRestarting, for Pods with such a rule. Source: GenerateAllContainersRestartingCondition."""
     if is_terminal_phase(phase):
         return terminal_ready_condition("AllContainersRestarting", phase, generation)
     if not underway:
@@ -149,7 +149,7 @@ def all_containers_restarting_condition(phase: str, underway: bool, generation: 
 def initialized_condition(
     pod: Pod, statuses: list[APIContainerStatus], phase: str, generation: int = 0
 ) -> PodCondition:
-    """Initialized. Source: status/generate.go:GeneratePodInitializedCondition."""
+    """Return Initialized. Source: status/generate.go:GeneratePodInitializedCondition."""
     by_name = {status["name"]: status for status in statuses}
     if not statuses and init_containers_of(pod):
         return make_condition("Initialized", False, reason="UnknownContainerStatuses", observed_generation=generation)
@@ -187,7 +187,7 @@ def ready_to_start_containers_condition(
 
 
 def force_unready_when_terminal(status: APIPodStatus, now: str) -> None:
-    """A terminal phase never goes with Ready True (kubernetes #108594). Changes `status` in place; `now` is RFC 3339.
+    """Set Ready to False in a terminal phase (kubernetes #108594). Changes `status` in place; `now` is RFC 3339.
 
     Only a True condition is replaced: a Pod that never became ready keeps its own reason.
     """

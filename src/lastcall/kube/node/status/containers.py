@@ -36,22 +36,22 @@ GetMessage = Callable[[ContainerStatus], str]
 
 
 def container_id(runtime_id: str, runtime: str = OWN_RUNTIME) -> str:
-    """`containerID` as the API shows it, with the runtime's name; "" stays ""."""
+    """Return `containerID` as the API shows it, with the runtime's name; "" stays ""."""
     return f"{runtime}://{runtime_id}" if runtime_id else ""
 
 
 def runtime_id(api_container_id: str) -> str:
-    """The runtime's id in an API `containerID`."""
+    """Return the runtime's id in an API `containerID`."""
     return api_container_id.split("://", 1)[-1]
 
 
 def time_of_ns(nanoseconds: int) -> str:
-    """`metav1.Time` of nanoseconds since the epoch: whole seconds, cut off."""
+    """Return the `metav1.Time` of nanoseconds since the epoch: whole seconds, cut off."""
     return rfc3339(datetime.fromtimestamp(nanoseconds // 1_000_000_000, UTC))
 
 
 def status_unknown_terminated(message: str) -> ContainerStateTerminated:
-    """The Terminated state of a container whose record is lost."""
+    """Return the Terminated state of a container whose record is lost."""
     return {
         "exitCode": UNKNOWN_EXIT_CODE,
         "reason": STATUS_UNKNOWN,
@@ -75,7 +75,7 @@ def convert_to_api_container_statuses(
     restarting_all: bool = False,
     runtime: str = OWN_RUNTIME,
 ) -> list[APIContainerStatus]:
-    """Statuses of `containers`: by name, or in spec order for init containers.
+    """Return the statuses of `containers`: by name, or in spec order for init containers.
 
     `previous` are the statuses last reported for the same kind of container.
     """

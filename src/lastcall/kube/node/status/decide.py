@@ -43,7 +43,7 @@ LOST_MESSAGE = "The container could not be located when the pod was terminated"
 
 
 def prepare_status(pod: Pod, status: APIPodStatus, old: APIPodStatus, now: str) -> APIPodStatus | None:
-    """The status to remember after `old`, or None when it would move a container illegally.
+    """Return the status to remember after `old`, or None if it would move a container illegally.
 
     Sets transition times and the start time and cuts messages to the Pod's budget. `now` is RFC 3339.
     Source: status_manager.go:updateStatusInternal.
@@ -73,7 +73,7 @@ def normalize_messages(pod: Pod, status: APIPodStatus) -> None:
 
 
 def illegal_transition(pod: Pod, old: APIPodStatus, new: APIPodStatus) -> str:
-    """Why a container may not leave Terminated, "" when all is well. Source: checkContainerStateTransition."""
+    """Return why a container may not leave Terminated, "" if all is well. Source: checkContainerStateTransition."""
     if pod["spec"].get("restartPolicy", "Always") == "Always" or all_containers_could_restart(pod):
         return ""
     sidecars = {c["name"] for c in init_containers_of(pod) if is_restartable_init_container(c)}
@@ -94,7 +94,7 @@ def illegal_transition(pod: Pod, old: APIPodStatus, new: APIPodStatus) -> str:
 
 
 def equal_by_kubelet(old: APIPodStatus, new: APIPodStatus) -> bool:
-    """Equal in everything the kubelet owns. Source: status_manager.go:isPodStatusByKubeletEqual."""
+    """Return whether all that the kubelet owns is equal. Source: status_manager.go:isPodStatusByKubeletEqual."""
 
     def owned(status: APIPodStatus) -> dict[str, PodCondition]:
         types = (*KUBELET_CONDITIONS, *SHARED_CONDITIONS)
@@ -112,7 +112,7 @@ def _without_conditions(status: APIPodStatus) -> Object:
 def merge_pod_status(
     api: APIPodStatus, new: APIPodStatus, *, could_have_running_containers: bool, features: StatusFeatures, now: str
 ) -> APIPodStatus:
-    """What to write over the API's status. Source: status_manager.go:mergePodStatus."""
+    """Return what to write over the API's status. Source: status_manager.go:mergePodStatus."""
     merged = copy_object(new)
     conditions = [copy_object(c) for c in api.get("conditions") or [] if c["type"] not in KUBELET_CONDITIONS]
     becomes_terminal = not is_terminal_phase(api.get("phase")) and is_terminal_phase(new.get("phase"))
@@ -148,7 +148,7 @@ def _replace_or_append(conditions: list[PodCondition], condition: PodCondition) 
 
 
 def terminated_status(pod: Pod, cached: APIPodStatus, features: StatusFeatures) -> APIPodStatus:
-    """The last status of a Pod: whatever is not Terminated is lost. Source: status_manager.go:TerminatePod."""
+    """Return the last status of a Pod: what is not Terminated is lost. Source: status_manager.go:TerminatePod."""
     status = copy_object(cached)
     if has_pod_initialized(pod, status):
         for container in status.get("containerStatuses") or []:
@@ -166,7 +166,7 @@ def _lose(container: APIContainerStatus) -> None:
 
 
 def has_pod_initialized(pod: Pod, status: APIPodStatus) -> bool:
-    """Whether all init containers were done once. Source: status_manager.go:hasPodInitialized."""
+    """Return whether all init containers were done once. Source: status_manager.go:hasPodInitialized."""
     init = init_containers_of(pod)
     if not init:
         return True
@@ -186,7 +186,7 @@ def has_pod_initialized(pod: Pod, status: APIPodStatus) -> bool:
 
 
 def initialized_containers(statuses: list[APIContainerStatus]) -> list[APIContainerStatus]:
-    """Init containers up to the last one that ever started; at least the first one."""
+    """Return init containers up to the last one that ever started; at least the first one."""
     for index in range(len(statuses) - 1, -1, -1):
         status = statuses[index]
         if "waiting" not in (status.get("state") or {}) or (status.get("lastState") or {}).get("terminated"):
@@ -197,7 +197,7 @@ def initialized_containers(statuses: list[APIContainerStatus]) -> list[APIContai
 def with_container_ready(
     pod: Pod, cached: APIPodStatus, container_id: str, ready: bool, generation: int
 ) -> APIPodStatus | None:
-    """`cached` with one container's readiness changed, and the conditions that follow. None when nothing changes.
+    """Return `cached` with a container's readiness changed, and the conditions that follow. None if nothing changes.
 
     Source: status_manager.go:SetContainerReadiness. `container_id` with or without its `lastcall://`.
     """
@@ -220,7 +220,7 @@ def with_container_ready(
 
 
 def with_container_started(cached: APIPodStatus, container_id: str, started: bool) -> APIPodStatus | None:
-    """`cached` with one container's `started` changed. None when nothing changes. Source: SetContainerStartup."""
+    """Return `cached` with a container's `started` changed. None if nothing changes. Source: SetContainerStartup."""
     found = _find(cached, container_id)
     if found is None or found.get("started") is started:
         return None
@@ -244,7 +244,7 @@ def _find(status: APIPodStatus, container_id: str) -> APIContainerStatus | None:
 def can_be_deleted(
     api_pod: Pod, status: APIPodStatus, pod_is_finished: bool, resources_reclaimed: bool, features: StatusFeatures
 ) -> bool:
-    """Whether the kubelet may send the final DELETE. Source: status_manager.go:canBeDeleted.
+    """Return whether the kubelet may send the final DELETE. Source: status_manager.go:canBeDeleted.
 
     Since 1.27 the API's own phase must be terminal; before, containers and volumes must be gone instead.
     """
@@ -257,7 +257,7 @@ def can_be_deleted(
 
 
 def merge_patch(old: Any, new: Any) -> Any:
-    """The RFC 7386 patch that turns `old` into `new` (both JSON objects); `{}` when they are equal.
+    """Return the RFC 7386 patch that turns `old` into `new` (both JSON objects); `{}` if they are equal.
 
     A null and an absent field are the same to the API (a merge patch cannot set one), so they make no difference.
     """

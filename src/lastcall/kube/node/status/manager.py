@@ -109,13 +109,13 @@ class PodStatusManager:
     # What the kubelet reports
 
     def set_pod_status(self, pod: Pod, status: APIPodStatus) -> None:
-        """Remember a freshly generated status; forced through for a Pod that is being deleted."""
+        """Store a freshly generated status; forced through for a Pod that is being deleted."""
         status = copy_object(status)
         self._observe_generation(pod, status)
         self._update(pod, status, force=pod["metadata"].get("deletionTimestamp") is not None, finished=False)
 
     def set_pod_sandbox_ready(self, pod: Pod) -> None:
-        """The sandbox exists: PodReadyToStartContainers turns True before any container runs (1.36).
+        """Set PodReadyToStartContainers to True: the sandbox exists, before any container runs (1.36).
 
         Source: kubelet.go:OnPodSandboxReady.
         """
@@ -134,7 +134,7 @@ class PodStatusManager:
         self._update(pod, status, force=False, finished=False)
 
     def terminate_pod(self, pod: Pod) -> None:
-        """Nothing of the Pod is left on the node: its last status, after which it may be deleted."""
+        """Set the last status: nothing of the Pod is left on the node, and it may then be deleted."""
         cached = self._statuses.get(uid_of(pod))
         status = terminated_status(pod, cached.status if cached else (pod.get("status") or {}), self._features)
         self._observe_generation(pod, status)
@@ -166,7 +166,7 @@ class PodStatusManager:
             self._forget(uid)
 
     def mirror_changed(self, uid: str) -> None:
-        """The static Pod has another mirror, or a newer version of it."""
+        """Note that the static Pod has another mirror, or a newer version of it."""
         self._gone.pop(uid, None)
         if uid in self._statuses:
             self._enqueue(uid)

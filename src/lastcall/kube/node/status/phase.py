@@ -35,7 +35,7 @@ def get_phase(
     pod_has_initialized: bool,
     force_terminal: bool = True,
 ) -> Phase:
-    """Pending, Running, Succeeded or Failed.
+    """Return Pending, Running, Succeeded or Failed.
 
     `statuses` are regular and init container statuses. `pod_is_terminal` says that no container will be started again
     (the final computation). `pod_has_initialized` is true once any regular container was created. With

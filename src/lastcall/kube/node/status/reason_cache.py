@@ -20,7 +20,7 @@ class LastStartErrors:
         return error
 
     def update(self, pod_uid: str, container_name: str, error: StartError | None) -> None:
-        """What the last attempt gave; None for a start that worked."""
+        """Store what the last attempt gave; None for a start that worked."""
         if error is None:
             self._errors.pop((pod_uid, container_name), None)
             return

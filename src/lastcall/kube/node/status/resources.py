@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def container_resources(
     container: Container, instance: ContainerStatus, shown: ResourceRequirements | None
 ) -> ResourceRequirements:
-    """`container` has what it was given; `shown` is what the status has had until now."""
+    """Return a container's resources. `container` has what it was given; `shown` is what the status had until now."""
     given = container.get("resources") or {}
     resources: ResourceRequirements = {}
     if "limits" in given:

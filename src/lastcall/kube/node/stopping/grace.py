@@ -43,7 +43,7 @@ def calculate_effective_grace_period(
     override: int | None,
     termination_grace_period_seconds: int | None,
 ) -> tuple[int, bool]:
-    """The Pod's grace period and whether it became shorter.
+    """Return the Pod's grace period and whether it became shorter.
 
     `current` is what was decided before, 0 for nothing yet. The answer is at least 1 and never above a `current` that
     was set, with one exception: a deletion period of 0 reads as "unset" where an override is compared with it. Source:
@@ -60,7 +60,7 @@ def calculate_effective_grace_period(
 
 
 def effective_grace_period_of(pod: Pod, current: int, override: int | None) -> tuple[int, bool]:
-    """`calculate_effective_grace_period` for a Pod object."""
+    """Run `calculate_effective_grace_period` for a Pod object."""
     return calculate_effective_grace_period(
         current,
         deletion_grace_period_seconds=pod.get("metadata", {}).get("deletionGracePeriodSeconds"),
@@ -76,7 +76,7 @@ def set_termination_grace_period(
     termination_grace_period_seconds: int | None,
     probe_grace_period_seconds: int | None,
 ) -> int:
-    """The period a stop of a container starts from, before any override.
+    """Return the period a stop of a container starts from, before any override.
 
     `probe_grace_period_seconds` is that of the probe whose failure is the reason, None for other reasons.
     Source: kuberuntime_container.go:setTerminationGracePeriod.
@@ -91,7 +91,7 @@ def set_termination_grace_period(
 
 
 def probe_grace_period_seconds(container: Container, reason: KillReason | None) -> int | None:
-    """terminationGracePeriodSeconds of the probe that `reason` names."""
+    """Return terminationGracePeriodSeconds of the probe that `reason` names."""
     if reason == KillReason.STARTUP_PROBE:
         probe = container.get("startupProbe")
     elif reason == KillReason.LIVENESS_PROBE:
@@ -102,14 +102,14 @@ def probe_grace_period_seconds(container: Container, reason: KillReason | None) 
 
 
 def budget_before_hook(behaviour: Behaviour, period: int, override: int | None) -> int:
-    """Seconds that hook, wait for a turn and stop share. Up to 1.27 the override does not count here."""
+    """Return the seconds that hook, wait for a turn and stop share. Up to 1.27 the override does not count here."""
     if override is None or behaviour.override_after_hook:
         return period
     return override
 
 
 def spend(budget: int, elapsed_seconds: float) -> int:
-    """What is left after a step. Elapsed time is cut to whole seconds; the result may be zero or less."""
+    """Return what is left after a step. Elapsed time is cut to whole seconds; the result may be zero or less."""
     return budget - math.floor(elapsed_seconds)
 
 
@@ -122,7 +122,7 @@ class StopTimeout:
 
 
 def stop_timeout(behaviour: Behaviour, budget: int, override: int | None) -> StopTimeout:
-    """The timeout of StopContainer from what hook and wait have left.
+    """Return the timeout of StopContainer from what hook and wait have left.
 
     Source: kuberuntime_container.go:killContainer; up to 1.27 an override replaces the rest and may undercut the floor.
     """

@@ -56,9 +56,9 @@ class UnknownPort(ValueError):
 
 
 def resolve_port(port: object, container: Container) -> int:
-    """A number, a number as text, or the name of one of the container's ports (pkg/probe/util.go:ResolveContainerPort).
+    """Resolve a number, a number as text, or the name of one of the container's ports. Raises UnknownPort.
 
-    Raises UnknownPort.
+    Source: pkg/probe/util.go:ResolveContainerPort.
     """
     if isinstance(port, str):
         named = next((p["containerPort"] for p in container.get("ports") or () if p.get("name") == port), None)
@@ -78,7 +78,7 @@ def resolve_port(port: object, container: Container) -> int:
 def http_request(
     action: HTTPGetAction, container: Container, pod_ip: str, behaviour: Behaviour
 ) -> tuple[str, list[tuple[str, str]]]:
-    """URL and headers of an httpGet hook (pkg/probe/http/request.go:NewRequestForHTTPGetAction). Raises UnknownPort."""
+    """Return URL and headers of an httpGet hook (http/request.go:NewRequestForHTTPGetAction). Raises UnknownPort."""
     port = resolve_port(action.get("port"), container)
     host = action.get("host") or pod_ip
     shown_host = f"[{host}]" if ":" in host else host
@@ -129,7 +129,7 @@ class HandlerRunner:
     async def run(
         self, container_id: str, pod: Pod, container: Container, handler: LifecycleHandler, pod_ip: PodIP
     ) -> HookResult:
-        """Raises HookError (lifecycle/handlers.go:Run)."""
+        """Run a hook. Raises HookError (lifecycle/handlers.go:Run)."""
         kind = handler_name(handler)
         name = container.get("name", "")
         where = f"for Container {go_quote(name)} in Pod {go_quote(pod_ref_text(pod))} failed - error:"

@@ -138,7 +138,7 @@ class ContainerKiller:
             ordering.container_terminated(name)
 
     def record_skipped(self, pod: Pod, container_name: str, why: str, cause_id: str) -> None:
-        """A preStop hook that is not run, and why."""
+        """Record a preStop hook that is not run, and why."""
         facts: PreStopSkipped = {"why": why}
         self._record(kinds.PRE_STOP_SKIPPED, pod, container_name, rules.KILL_CONTAINER, facts, cause_id)
 
@@ -287,7 +287,7 @@ class ContainerKiller:
             self._events.event(pod, "Warning", "FailedPreStopHook", text, field_path=container_field_path(pod, name))
 
     async def live_pod_ip(self, pod_uid: str) -> str:
-        """The first address of the newest ready sandbox, asked now; "" for none, and for a Pod on the host network."""
+        """Return the first address of the newest ready sandbox, asked now; "" for none and for a hostNetwork Pod."""
         try:
             sandboxes = await self._runtime.list_pod_sandbox(pod_uid)
         except RuntimeServiceError:

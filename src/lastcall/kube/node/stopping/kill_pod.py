@@ -79,7 +79,7 @@ class PodKiller:
         runtime_only: bool = False,
         cause_id: str = "",
     ) -> list[str]:
-        """Stop the running containers in parallel, sidecars in their order; answers what went wrong."""
+        """Stop the running containers in parallel, sidecars in their order; return what went wrong."""
         ordering: TerminationOrdering | None = None
         if not runtime_only and self._behaviour.sidecar_ordering and has_restartable_init_container(pod):
             running = [container.metadata.name for container in running_pod.containers]

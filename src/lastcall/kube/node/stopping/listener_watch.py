@@ -36,7 +36,7 @@ class ListenerWatch:
         self._task: asyncio.Task[None] | None = None
 
     async def begin(self, tasks: Tasks) -> None:
-        """Look for the first time, right before the hook begins; go on if anybody listens."""
+        """Look for the first time, right before the hook begins; go on if a process listens."""
         self._began = self._looked = self._clock.monotonic_ns()
         self._there = await self._listeners() or set()
         if self._there:
@@ -44,7 +44,7 @@ class ListenerWatch:
             self._task = tasks.spawn(follow, name=f"listeners {self._container_id}")
 
     async def end(self) -> None:
-        """Look for the last time, before the stop signal, which asks the program to quit, too."""
+        """Look for the last time, before the stop signal, at which the program quits, too."""
         if self._task is None:
             return
         self._task.cancel()

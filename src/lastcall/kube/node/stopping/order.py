@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def prerequisites_of(pod: Pod) -> dict[str, tuple[str, ...]]:
-    """For each sidecar the containers that must be gone before it is stopped: all regular ones and the next sidecar."""
+    """Return for each sidecar what must be gone before it is stopped: all regular containers and the next sidecar."""
     regular = tuple(container["name"] for container in containers_of(pod))
     sidecars = [c["name"] for c in init_containers_of(pod) if is_restartable_init_container(c)]
     following = [*sidecars[1:], None]
@@ -41,7 +41,7 @@ class TerminationOrdering:
         self._gone: dict[str, asyncio.Future[None]] = {name: loop.create_future() for name in names}
 
     async def wait_for_turn(self, name: str, grace_period: int) -> int:
-        """Wait until the container's turn has come, at most `grace_period` seconds; answer the whole seconds waited."""
+        """Wait until the container's turn has come, at most `grace_period` seconds; return the whole seconds waited."""
         wanted = self._prerequisites.get(name, ())
         if grace_period <= 0 or not wanted:
             return 0

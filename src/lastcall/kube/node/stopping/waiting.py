@@ -7,7 +7,7 @@ from lastcall.world.clock import Clock
 
 
 async def wait_at_most(clock: Clock, future: "asyncio.Future[Any]", seconds: float) -> bool:
-    """Wait for `future` not longer than `seconds`, and not shorter; True when it is done. It is never cancelled.
+    """Wait for `future` not longer than `seconds`, and not shorter; return True if it is done. It is never cancelled.
 
     A loop's timers may fire a little early, so the clock decides.
     """

@@ -38,7 +38,7 @@ Connect = Callable[[int], Awaitable[PortForwardStream]]
 
 
 def parse_port(text: str) -> int:
-    """Raises ValueError in the kubelet's words."""
+    """Parse a port. Raises ValueError in the kubelet's words."""
     port = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else -1
     if not -1 < port < 1 << 16:
         wrong = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
@@ -61,7 +61,7 @@ class Client(Protocol):
 
 
 async def forward(client: Client, connect: Connect, port: int) -> str:
-    """Join a client with a port until both directions are over; answers the runtime's error, or ""."""
+    """Join a client with a port until both directions are over; return the runtime's error, or ""."""
     try:
         pod = await connect(port)
     except RuntimeServiceError as error:
@@ -197,7 +197,7 @@ async def serve_channels(
     *,
     idle_timeout: float = IDLE_TIMEOUT,
 ) -> None:
-    """One connection for each port, until all have ended or the client goes."""
+    """Serve one connection for each port, until all have ended or the client goes."""
     channels = _Channels(socket, protocol, len(ports))
     try:
         async with Tasks() as tasks:

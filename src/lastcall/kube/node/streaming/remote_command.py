@@ -38,7 +38,7 @@ class StreamOptions:
 
 
 def parse_stream_options(query: Mapping[str, str]) -> StreamOptions:
-    """The kubelet's own query parameters. Raises ValueError. Source: remotecommand/httpstream.go:NewOptions."""
+    """Parse the kubelet's own query parameters. Raises ValueError. Source: remotecommand/httpstream.go:NewOptions."""
     tty = query.get("tty") == "1"
     options = StreamOptions(
         stdin=query.get("input") == "1",
@@ -56,7 +56,7 @@ class RemoteClient(Protocol):
 
     @property
     def activity(self) -> int:
-        """Grows with every piece of data in either direction."""
+        """Return a count that grows with every piece of data in either direction."""
         ...
 
     async def run(self) -> None:
@@ -64,31 +64,31 @@ class RemoteClient(Protocol):
         ...
 
     async def connected(self) -> None:
-        """Returns when all streams are there. Raises TimeoutError."""
+        """Wait until all streams exist. Raises TimeoutError."""
         ...
 
     async def read_stdin(self) -> bytes:
-        """b"" at the end."""
+        """Return the next data of stdin; b"" at the end."""
         ...
 
     async def read_size(self) -> tuple[int, int]:
-        """The terminal's next (width, height)."""
+        """Return the terminal's next (width, height)."""
         ...
 
     async def write(self, stream: str, data: bytes) -> None:
-        """To `stdout` or `stderr`."""
+        """Write to `stdout` or `stderr`."""
         ...
 
     async def end(self, stream: str) -> None:
-        """No more of `stdout` or `stderr`."""
+        """End `stdout` or `stderr`."""
         ...
 
     def internal_error(self, text: str) -> dict[str, Any]:
-        """The Status of a runtime's error."""
+        """Return the Status of a runtime's error."""
         ...
 
     async def finish(self, status: dict[str, Any]) -> None:
-        """The last word; then wait a little for the client to close."""
+        """Send the final Status; then wait a little for the client to close."""
         ...
 
 
@@ -177,7 +177,7 @@ class _Session:
 
 
 async def watch_idleness(activity: Callable[[], int], clock: Clock, seconds: float) -> None:
-    """Raises ConnectionResetError when `activity` has not changed for so long, an eighth late at most."""
+    """Raise ConnectionResetError when `activity` has not changed for so long, an eighth late at most."""
     seen, idle = activity(), 0
     while idle < _LOOKS:
         await clock.sleep(seconds / _LOOKS)
@@ -191,7 +191,7 @@ async def watch_idleness(activity: Callable[[], int], clock: Clock, seconds: flo
 
 
 def exit_status(code: int) -> dict[str, Any]:
-    """`metav1.Status` of an exit code."""
+    """Return the `metav1.Status` of an exit code."""
     if code == 0:
         return {"metadata": {}, "status": "Success"}
     return {
@@ -204,7 +204,7 @@ def exit_status(code: int) -> dict[str, Any]:
 
 
 def internal_error_status(text: str) -> dict[str, Any]:
-    """`errors.NewInternalError`."""
+    """Return the Status that `errors.NewInternalError` makes."""
     return {
         "metadata": {},
         "status": "Failure",
@@ -216,14 +216,14 @@ def internal_error_status(text: str) -> dict[str, Any]:
 
 
 def encode_status(status: dict[str, Any], *, as_json: bool) -> bytes:
-    """For the error stream: JSON from protocol v4 on, before only an error's text (v1WriteStatusFunc)."""
+    """Encode for the error stream: JSON from protocol v4 on, before only an error's text (v1WriteStatusFunc)."""
     if as_json:
         return orjson.dumps(status)
     return str(status.get("message", "")).encode()
 
 
 def parse_size(data: bytes) -> tuple[int, int] | None:
-    """(width, height) of a resize message; None if it is invalid, or no terminal can have that size."""
+    """Parse a resize message into (width, height); None if it is invalid, or no terminal can have that size."""
     try:
         size = orjson.loads(data)
         width, height = int(size["Width"]), int(size["Height"])
@@ -233,5 +233,5 @@ def parse_size(data: bytes) -> tuple[int, int] | None:
 
 
 def first_common(asked: Sequence[str], served: Sequence[str]) -> str | None:
-    """The client's first choice that is served. Source: httpstream.go:negotiateProtocol."""
+    """Return the client's first choice that is served. Source: httpstream.go:negotiateProtocol."""
     return next((name for name in asked if name in served), None)

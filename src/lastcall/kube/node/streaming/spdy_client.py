@@ -68,7 +68,7 @@ class SpdyClient:
         return await self._streams["stdin"].read()
 
     async def read_size(self) -> tuple[int, int]:
-        """Sizes come as JSON texts one after the other, a line or a frame each."""
+        """Return the next size. Sizes come as JSON texts one after the other, a line or a frame each."""
         while True:
             size = await self._next_size()
             self._sizes.put(size)

@@ -30,12 +30,12 @@ _OUTPUTS = {"stdout": STDOUT, "stderr": STDERR}
 
 
 def pack(channel: int, data: bytes, *, as_base64: bool) -> bytes:
-    """One message; base64 ones have the channel as a digit and go as text."""
+    """Pack one message; base64 ones have the channel as a digit and go as text."""
     return b"%d%s" % (channel, base64.b64encode(data)) if as_base64 else bytes((channel,)) + data
 
 
 def unpack(message: bytes, *, as_base64: bool) -> tuple[int, bytes] | None:
-    """(channel, data); None for an invalid frame."""
+    """Unpack a message into (channel, data); None for an invalid frame."""
     if not message:
         return None
     if not as_base64:
@@ -55,7 +55,7 @@ class Inbox:
         self._ended = False
 
     async def put(self, data: bytes) -> None:
-        """b"" is the end."""
+        """Put data into the queue; b"" is the end."""
         if not self._discards and not self._ended:
             self._ended = not data
             await self._queue.put(data)
@@ -64,7 +64,7 @@ class Inbox:
         return await self._queue.get()
 
     def discard(self) -> None:
-        """Nobody reads any more."""
+        """Drop all data: nobody reads any more."""
         self._discards = True
         while not self._queue.empty():
             self._queue.get_nowait()
@@ -146,10 +146,10 @@ class WebSocketClient:
         await self._send(_OUTPUTS[stream], data)
 
     async def end(self, stream: str) -> None:
-        """WebSocket clients learn it from the Status."""
+        """Do nothing: WebSocket clients learn it from the Status."""
 
     def internal_error(self, text: str) -> dict[str, Any]:
-        """An API server that translates v5 for the kubelet wraps the runtime's error once more."""
+        """Return the Status of a runtime's error. With v5 it is wrapped once more, as a translating API server does."""
         status = internal_error_status(text)
         return internal_error_status(status["message"]) if self._protocol == V5 else status
 

@@ -32,7 +32,7 @@ Payload = Mapping[str, FileProjection]
 
 
 def validate_path(path: str) -> None:
-    """Raises ValueError for a path that is empty, absolute or leaves the volume."""
+    """Raise ValueError for a path that is empty, absolute or leaves the volume."""
     parts = PurePosixPath(path).parts
     if not path or path.startswith("/") or ".." in parts:
         raise ValueError(f"invalid path {path!r}: must be relative and must not contain '..'")
@@ -41,7 +41,7 @@ def validate_path(path: str) -> None:
 
 
 def write_payload(target: Path, payload: Payload, wall_ns: int, gid: int | None = None) -> bool:
-    """Make the directory `target` show exactly `payload`; False when it did already.
+    """Make the directory `target` show exactly `payload`; return False if it did already.
 
     `wall_ns` names the new generation. `gid` (fsGroup) becomes the group of all that is in it where the kernel lets us,
     and may read it: pkg/volume/volume_linux.go:changeFilePermission, as of a volume that is read-only.

@@ -27,12 +27,12 @@ class NotProcessed(VolumeError):
 
 
 def use_of(pod: Pod, volume: str) -> ClaimUse:
-    """The claim that this volume of the Pod names."""
+    """Return the use of the claim that this volume of the Pod names."""
     return next(use for use in claims_used_by(pod) if use.volume == volume)
 
 
 def why_not_ready(pod: Pod, use: ClaimUse, claim: Object) -> str:
-    """Why the claim cannot be mounted for the Pod, "" when it can. (`getPVCExtractPV`)"""
+    """Return why the claim cannot be mounted for the Pod, "" if it can. (`getPVCExtractPV`)"""
     if use.ephemeral and (why := not_made_for(pod, claim)):
         return why
     if is_terminating(claim):
@@ -43,7 +43,7 @@ def why_not_ready(pod: Pod, use: ClaimUse, claim: Object) -> str:
 
 
 def path_of(volume: Object) -> Path:
-    """Of a volume that this node can have. Raises VolumeError."""
+    """Return the path of a volume that this node can have. Raises VolumeError."""
     spec = volume["spec"]
     if spec.get("volumeMode") == "Block":
         raise VolumeError("volumeMode Block is not supported by lastcall; use Filesystem")
@@ -60,7 +60,7 @@ def path_of(volume: Object) -> Path:
 
 
 async def claimed_volume(client: Client, pod: Pod, volume: str) -> tuple[Object, bool]:
-    """(the PersistentVolume, whether it is mounted read-only). Raises NotProcessed."""
+    """Return (the PersistentVolume, whether it is mounted read-only). Raises NotProcessed."""
     use, namespace = use_of(pod, volume), namespace_of(pod)
     where = f"error processing PVC {namespace}/{use.claim}: "
     failure = f"{where}failed to fetch PVC from API server"

@@ -20,7 +20,7 @@ _SUBSCRIPT = re.compile(r"^metadata\.(labels|annotations)\['(.*)'\]$")
 
 
 def field_value(pod: Pod, path: str) -> str:
-    """The text of `fieldRef.fieldPath`. Raises ValueError for an unsupported path."""
+    """Return the text of `fieldRef.fieldPath`. Raises ValueError for an unsupported path."""
     if match := _SUBSCRIPT.match(path):
         source = labels_of(pod) if match.group(1) == "labels" else annotations_of(pod)
         return source.get(match.group(2), "")
@@ -46,7 +46,7 @@ def field_value(pod: Pod, path: str) -> str:
 
 
 def resource_value(pod: Pod, reference: ResourceFieldSelector, allocatable: dict[str, str]) -> str:
-    """The text of a `resourceFieldRef`: the container's limit or request divided by `divisor`, rounded up.
+    """Return the text of a `resourceFieldRef`: the container's limit or request divided by `divisor`, rounded up.
 
     A missing limit is the node's allocatable. Raises ValueError.
     """

@@ -29,7 +29,7 @@ class Holder:
 
 
 def holders_of(place: str, proc: Path = Path("/proc")) -> list[Holder]:
-    """What holds the mount at `place`, in the order of pids, mounts under it first; at most one for each process."""
+    """Return what holds the mount at `place`, by pid, mounts under it first; at most one for each process."""
     found = [Holder(0, "", "mount", point) for point in mounts_under(place, _text(proc / "self/mountinfo"))]
     own = _link(proc / "self/ns/mnt")
     for pid in sorted(int(name) for name in os.listdir(proc) if name.isdecimal()):
@@ -44,7 +44,7 @@ def holders_of(place: str, proc: Path = Path("/proc")) -> list[Holder]:
 
 
 def mounts_under(place: str, mountinfo: str) -> list[str]:
-    """The mount points below `place` (not itself), as proc_pid_mountinfo(5) has them."""
+    """Return the mount points below `place` (not itself), as proc_pid_mountinfo(5) has them."""
     points = (line.split(" ")[4] for line in mountinfo.splitlines() if line.count(" ") > 4)
     paths = (point.encode("utf-8", "surrogateescape").decode("unicode_escape") for point in points)
     return sorted(path for path in paths if path.startswith(f"{place}/"))

@@ -38,7 +38,7 @@ def set_up_empty_dir(
 
 
 def bytes_of(quantity: object) -> int:
-    """Bytes of a memory quantity, 0 for none or anything unreadable."""
+    """Return the bytes of a memory quantity, 0 for none or anything unreadable."""
     try:
         return max(0, parse_quantity(str(quantity or "")).whole)
     except QuantityError:
@@ -46,7 +46,7 @@ def bytes_of(quantity: object) -> int:
 
 
 def check_host_path(source: HostPathVolumeSource) -> Path:
-    """The path after its type check, made where the type says so. Raises VolumeError.
+    """Return the path after its type check, made where the type says so. Raises VolumeError.
 
     Source: pkg/volume/hostpath/host_path.go:checkType.
     """

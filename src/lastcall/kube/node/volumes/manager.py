@@ -363,7 +363,7 @@ class HostVolumeManager:
     # Unmounting
 
     async def wait_for_unmount(self, pod: Pod) -> None:
-        """Take every volume of the Pod down; its termination logs stay until the Pod is forgotten."""
+        """Unmount every volume of the Pod; its termination logs stay until the Pod is forgotten."""
         uid = uid_of(pod)
         began = monotonic(self._world.clock)
         known = self._pods.pop(uid, None)

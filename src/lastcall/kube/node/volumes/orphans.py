@@ -18,7 +18,7 @@ _OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
 def mounts_below(directory: str, mountinfo: bytes | None = None) -> list[str]:
-    """Mount points at or below a directory, the last mounted first. `mountinfo` is by default this process's own."""
+    """Return mount points at or below a directory, the last mounted first. `mountinfo`: this process's, by default."""
     if mountinfo is None:
         with open("/proc/self/mountinfo", "rb") as file:
             mountinfo = file.read()
@@ -38,7 +38,7 @@ def unmount_below(directory: str) -> None:
 
 
 def orphaned(pods: str, known_uids: set[str]) -> list[str]:
-    """Names below the directory of Pods that nobody knows."""
+    """Return names below the directory of Pods that nobody knows."""
     try:
         return sorted(name for name in os.listdir(pods) if name not in known_uids)
     except OSError:
@@ -46,7 +46,7 @@ def orphaned(pods: str, known_uids: set[str]) -> list[str]:
 
 
 def take_down(pods: str, uid: str) -> str:
-    """Unmount and remove one orphan's directory; the kubelet's words for why it stays, "" when it is gone.
+    """Unmount and remove one orphan's directory; return the kubelet's words for why it stays, "" if it is gone.
 
     May take a while: not for the event loop when there is much in it.
     """
@@ -63,7 +63,7 @@ def take_down(pods: str, uid: str) -> str:
 
 
 def tell(errors: list[str]) -> None:
-    """One of them, and how many there are: this runs every two seconds."""
+    """Log one of the errors and their number: this runs every two seconds."""
     if errors:
         log.error(
             "%s. There were a total of %d errors similar to this. Turn up verbosity to see them.",

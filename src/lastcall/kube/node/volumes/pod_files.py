@@ -38,7 +38,7 @@ class ClusterDNS:
 
 
 def hostname_of(pod: Pod, node_name: str) -> str:
-    """At most 63 characters, no trailing dash or dot; the node's for hostNetwork."""
+    """Return the host name: at most 63 characters, no trailing dash or dot; the node's for hostNetwork."""
     if is_host_network_pod(pod):
         return node_name
     name = pod["spec"].get("hostname") or name_of(pod)
@@ -49,13 +49,13 @@ def hostname_of(pod: Pod, node_name: str) -> str:
 
 
 def domain_of(pod: Pod, cluster_domain: str) -> str:
-    """The Pod's DNS domain when `spec.subdomain` is set, else ""."""
+    """Return the Pod's DNS domain if `spec.subdomain` is set, else ""."""
     subdomain = pod["spec"].get("subdomain")
     return f"{subdomain}.{namespace_of(pod)}.svc.{cluster_domain}" if subdomain else ""
 
 
 def hosts_file(pod: Pod, pod_ips: tuple[str, ...], node_hosts: str, cluster_domain: str = "cluster.local") -> str:
-    """The content of /etc/hosts. `node_hosts` is the node's own file, used for hostNetwork."""
+    """Return the content of /etc/hosts. `node_hosts` is the node's own file, used for hostNetwork."""
     if is_host_network_pod(pod):
         text = "# Kubernetes-managed hosts file (host network).\n" + node_hosts
     else:
@@ -72,7 +72,7 @@ def hosts_file(pod: Pod, pod_ips: tuple[str, ...], node_hosts: str, cluster_doma
 
 
 def dns_config_of(pod: Pod, cluster: ClusterDNS) -> DNSConfig:
-    """By dnsPolicy and dnsConfig. ClusterFirst without a cluster DNS falls back to Default."""
+    """Return the DNS configuration by dnsPolicy and dnsConfig. ClusterFirst without cluster DNS becomes Default."""
     policy = pod["spec"].get("dnsPolicy", "ClusterFirst")
     own: PodDNSConfig = pod["spec"].get("dnsConfig") or {}
     cluster_first = policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not is_host_network_pod(pod))
@@ -97,7 +97,7 @@ def dns_config_of(pod: Pod, cluster: ClusterDNS) -> DNSConfig:
 
 
 def parse_resolv_conf(text: str) -> DNSConfig:
-    """nameserver, search and options of a resolv.conf(5)."""
+    """Parse nameserver, search and options of a resolv.conf(5)."""
     servers: list[str] = []
     searches: tuple[str, ...] = ()
     options: list[str] = []

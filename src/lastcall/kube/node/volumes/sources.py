@@ -69,7 +69,7 @@ class VolumeSources:
     _root_ca: dict[str, tuple[float, Object]] = field(default_factory=dict)
 
     async def files(self, pod: Pod, volume: Volume, tokens: PodTokens) -> Files:
-        """All files of a configMap, secret, downwardAPI or projected volume. Raises VolumeError."""
+        """Return all files of a configMap, secret, downwardAPI or projected volume. Raises VolumeError."""
         if "configMap" in volume:
             return await self._config_map(pod, volume["configMap"], volume["configMap"].get("defaultMode"))
         if "secret" in volume:
@@ -196,7 +196,7 @@ class VolumeSources:
 
 
 def token_requires_refresh(issued: float, expires: float, now: float) -> bool:
-    """After 80 % of the lifetime or 24 h. All are wall seconds. Source: token_manager.go:requiresRefresh."""
+    """Return True after 80 % of the lifetime or 24 h. All in wall seconds. Source: token_manager.go:requiresRefresh."""
     return now - issued > TOKEN_MAX_AGE or now > issued + (expires - issued) * 0.8
 
 

@@ -15,7 +15,7 @@ _RESOLVE = linux.RESOLVE_IN_ROOT | linux.RESOLVE_NO_MAGICLINKS
 
 
 def open_in_volume(volume: Path, sub_path: str) -> int:
-    """An O_PATH descriptor of `sub_path` inside `volume`; missing directories are made (0750). Raises VolumeError."""
+    """Open `sub_path` inside `volume` as an O_PATH descriptor; make missing directories (0750). Raises VolumeError."""
     parts = PurePosixPath(sub_path).parts
     if sub_path.startswith("/") or ".." in parts:
         raise VolumeError(f"subPath {sub_path!r} must be relative and must not contain '..'")
@@ -41,10 +41,10 @@ def open_in_volume(volume: Path, sub_path: str) -> int:
 
 
 def bind_sub_path(volume: Path, sub_path: str, target: Path, *, may_mount: bool = True) -> Path:
-    """Bind `sub_path` of `volume` at `target` and answer the path to mount into the container.
+    """Bind `sub_path` of `volume` at `target` and return the path to mount into the container.
 
-    The bind holds on to the very file that was resolved, so that a container cannot swap it afterwards. Where mounting
-    is not permitted, or with `may_mount` False, the resolved path itself is answered.
+    The bind keeps the very file that was resolved, so that a container cannot swap it afterwards. If mounting is not
+    permitted, or with `may_mount` False, return the resolved path itself.
     """
     descriptor = open_in_volume(volume, sub_path)
     try:

@@ -38,7 +38,7 @@ class ActiveDeadlineHandler:
         return REASON, MESSAGE
 
     def seconds_left(self, pod: Pod) -> float | None:
-        """Seconds until the deadline, counted from status.startTime; None without deadline or start."""
+        """Return the seconds until the deadline, counted from status.startTime; None without deadline or start."""
         deadline = pod["spec"].get("activeDeadlineSeconds")
         if deadline is None:
             return None

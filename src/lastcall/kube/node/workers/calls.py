@@ -30,7 +30,7 @@ class PodSyncer(Protocol):
     """What a worker calls (pod_workers.go:podSyncer). Every method may raise; the worker then tries again."""
 
     async def sync_pod(self, context: SyncContext, update_type: UpdateType, pod: Pod, pod_status: PodStatus) -> bool:
-        """Bring the Pod nearer to its spec. True when the Pod has ended by itself."""
+        """Bring the Pod nearer to its spec; return True if the Pod has ended by itself."""
         ...
 
     async def sync_terminating_pod(
@@ -59,13 +59,13 @@ class PodStatusCache(Protocol):
     def get(self, uid: str) -> PodStatus | None: ...
 
     def now(self) -> int:
-        """A tick later than every reading begun so far."""
+        """Return a tick later than every reading begun so far."""
         ...
 
     def refreshed_at(self, uid: str) -> int:
-        """The tick at which the runtime was last asked about the Pod; 0 for never."""
+        """Return the tick at which the runtime was last asked about the Pod; 0 for never."""
         ...
 
     async def get_newer_than(self, uid: str, name: str, namespace: str, minimum: int) -> PodStatus:
-        """A status whose reading began at or after the tick `minimum`. Raises RuntimeServiceError."""
+        """Return a status whose reading began at or after the tick `minimum`. Raises RuntimeServiceError."""
         ...

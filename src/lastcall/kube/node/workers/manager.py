@@ -95,8 +95,7 @@ class PodWorkers:
         self._static = StaticPodStarts()
 
     def bind(self, syncer: PodSyncer) -> None:
-        """Say who does the work; before the first update. (The syncer's parts ask these workers for their
-        predicates.)"""
+        """Set who does the work; before the first update. (The syncer's parts need these workers' predicates.)"""
         self._syncer = syncer
 
     # -- updates ------------------------------------------------------------------------------------------------
@@ -139,7 +138,7 @@ class PodWorkers:
     def sync_known_pods(self, desired_pods: Iterable[Pod]) -> dict[str, State]:
         """Forget what has ended and end what is no longer desired (pod_workers.go:SyncKnownPods).
 
-        Answers the UIDs the workers still know, with their states.
+        Return the UIDs the workers still know, with their states.
         """
         desired = {uid_of(pod) for pod in desired_pods}
         self._pods_synced = True
@@ -440,17 +439,17 @@ class PodWorkers:
         return self._ask("is_pod_known_terminated", uid)
 
     def is_static_pod_terminating(self, namespace: str, name: str) -> bool:
-        """A started static Pod of this name is being stopped (IsPodForMirrorPodTerminatingByFullName)."""
+        """Return whether a started static Pod of this name is stopping (IsPodForMirrorPodTerminatingByFullName)."""
         uid = self._static.uid_of(f"{name}_{namespace}")
         return uid is not None and self.state_of(uid) is State.TERMINATING
 
     def state_of(self, uid: str) -> State:
-        """UNKNOWN for a UID without worker."""
+        """Return the state of a UID; UNKNOWN without a worker."""
         worker = self._workers.get(uid)
         return worker.status.state if worker else State.UNKNOWN
 
     def known_uids(self) -> list[str]:
-        """Every UID with a worker, in the order in which they came."""
+        """Return every UID with a worker, in the order in which they came."""
         return list(self._workers)
 
     def _runtime_is_quiet(self, uid: str) -> bool:

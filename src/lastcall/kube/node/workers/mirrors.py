@@ -41,7 +41,7 @@ class MirrorAction(StrEnum):
 
 
 def mirror_action(pod: Pod, mirror: Pod | None) -> MirrorAction:
-    """What has to happen for `pod` to have its mirror. One that is being deleted, or of another Pod, is replaced."""
+    """Decide what `pod` needs to have its mirror. One that is being deleted, or of another Pod, is replaced."""
     if mirror is None:
         return MirrorAction.CREATE
     if is_terminating(mirror) or not is_mirror_of(mirror, pod):
@@ -63,7 +63,7 @@ class MirrorPods:
         self._deleting: dict[str, None] = {}
 
     def reconcile(self, pod: Pod) -> None:
-        """See to it that a static Pod has its mirror; never blocks. What fails is tried again until the Pod is gone."""
+        """Give a static Pod its mirror; never blocks. What fails is tried again until the Pod is gone."""
         uid = uid_of(pod)
         if uid in self._busy or mirror_action(pod, self._mirror_of(pod)) is MirrorAction.KEEP:
             return

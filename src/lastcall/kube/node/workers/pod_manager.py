@@ -18,7 +18,7 @@ class PodManager:
         self._mirrors: dict[tuple[str, str], Pod] = {}
 
     def add_pod(self, pod: Pod) -> None:
-        """Also takes a newer version of a known Pod."""
+        """Add a Pod, or a newer version of a known one."""
         if is_mirror_pod(pod):
             self._mirrors[namespace_of(pod), name_of(pod)] = pod
         else:
@@ -35,7 +35,7 @@ class PodManager:
         return self._pods.get(uid)
 
     def get_pod_by_name(self, namespace: str, name: str) -> Pod | None:
-        """The newest Pod of this name: after a force delete the old one may still be ending. Never a mirror."""
+        """Return the newest Pod of this name: after a force delete the old one may still be ending. Never a mirror."""
         found = [
             pod
             for pod in self._pods.values()
@@ -44,22 +44,22 @@ class PodManager:
         return found[-1] if found else None
 
     def get_pods(self) -> list[Pod]:
-        """In the order in which they came, without mirrors."""
+        """Return the Pods in the order in which they came, without mirrors."""
         return list(self._pods.values())
 
     def get_mirror(self, namespace: str, name: str) -> Pod | None:
-        """The mirror of that name, whatever static Pod it was made of."""
+        """Return the mirror of that name, whatever static Pod it was made of."""
         return self._mirrors.get((namespace, name))
 
     def get_mirrors(self) -> list[Pod]:
         return list(self._mirrors.values())
 
     def mirror_of(self, pod: Pod) -> Pod | None:
-        """The mirror made of this very static Pod."""
+        """Return the mirror made of this very static Pod."""
         mirror = self.get_mirror(namespace_of(pod), name_of(pod))
         return mirror if mirror is not None and is_mirror_of(mirror, pod) else None
 
     def static_pod_of(self, mirror: Pod) -> Pod | None:
-        """The newest static Pod of the mirror's name."""
+        """Return the newest static Pod of the mirror's name."""
         pod = self.get_pod_by_name(namespace_of(mirror), name_of(mirror))
         return pod if pod is not None and is_static_pod(pod) else None

@@ -12,18 +12,18 @@ class StaticPodStarts:
         self._started: dict[str, str] = {}
 
     def wait(self, full_name: str, uid: str) -> None:
-        """A Pod of this name has come."""
+        """Note that a Pod of this name has come."""
         self._waiting.setdefault(full_name, []).append(uid)
 
     def started(self, full_name: str, uid: str) -> None:
         self._started[full_name] = uid
 
     def uid_of(self, full_name: str) -> str | None:
-        """Whose name it is now."""
+        """Return the UID that has the name now."""
         return self._started.get(full_name)
 
     def ended(self, full_name: str, uid: str) -> None:
-        """The name is free again when it was this Pod's."""
+        """Free the name if it was this Pod's."""
         if self._started.get(full_name) == uid:
             del self._started[full_name]
 
@@ -36,7 +36,7 @@ class StaticPodStarts:
         self.ended(full_name, uid)
 
     def name_is_taken(self, full_name: str, uid: str, may_start: Callable[[str], bool]) -> bool:
-        """Another static Pod of this name runs, or one that `may_start` waits before this one."""
+        """Return whether another static Pod of this name runs, or one that `may_start` waits before this one."""
         started = self._started.get(full_name)
         if started is not None:
             return started != uid

@@ -86,7 +86,7 @@ class KubeletPodSyncer:
         self._release_users = release_users
 
     async def sync_pod(self, context: SyncContext, update_type: UpdateType, pod: Pod, pod_status: PodStatus) -> bool:
-        """Bring a Pod nearer to its spec; True when it has ended by itself (kubelet.go:SyncPod).
+        """Bring a Pod nearer to its spec; return True if it has ended by itself (kubelet.go:SyncPod).
 
         An end that begins meanwhile interrupts only the wait for volumes: pulls, creations and postStart hooks under
         way are finished first, as in Kubernetes.
@@ -185,7 +185,7 @@ class KubeletPodSyncer:
         await self._kill(pod, running_pod, override, runtime_only=True, cause_id=cause_id)
 
     async def sync_terminated_pod(self, pod: Pod, pod_status: PodStatus, cause_id: str) -> None:
-        """Take down what is left and set the last status (kubelet.go:SyncTerminatedPod)."""
+        """Remove what is left and set the last status (kubelet.go:SyncTerminatedPod)."""
         pod = self._resizes.allocated(pod)
         self._statuses.set_pod_status(pod, self._generator.generate_api_pod_status(pod, pod_status, True))
         self._resizes.forget(uid_of(pod))

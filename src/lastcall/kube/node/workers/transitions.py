@@ -187,7 +187,7 @@ class IllegalTransition(AssertionError):
 
 
 def move(status: PodSyncStatus, cause: Cause) -> PodSyncStatus:
-    """Go one edge of `EDGES`. Raises IllegalTransition when there is none."""
+    """Return the status after one edge of `EDGES`. Raises IllegalTransition if there is none."""
     edge = _EDGES.get((status.state, cause))
     if edge is None:
         pod = f"pod {status.full_name} ({status.uid})"
@@ -224,7 +224,7 @@ def decide_update(
     *,
     runtime_is_quiet: bool = False,
 ) -> UpdateDecision:
-    """What `update_pod` does with one update (pod_workers.go:UpdatePod).
+    """Decide what `update_pod` does with one update (pod_workers.go:UpdatePod).
 
     `known_pod` is the Pod of the pending update, else of the active one. `runtime_is_quiet`: the runtime has no running
     container and no ready sandbox of this UID.
@@ -298,8 +298,10 @@ def _begin_termination(status: PodSyncStatus, cause: Cause, options: UpdatePodOp
 
 
 def merge_last_update(active: UpdatePodOptions | None, consumed: UpdatePodOptions) -> UpdatePodOptions:
-    """The new active update (pod_workers.go:mergeLastUpdate): a runtime-only update keeps the Pod already known, and
-    kill options stay until others come."""
+    """Return the new active update (pod_workers.go:mergeLastUpdate).
+
+    A runtime-only update keeps the Pod already known, and kill options stay until others come.
+    """
     if active is None:
         return consumed
     return UpdatePodOptions(
@@ -317,7 +319,7 @@ class StartVerdict(StrEnum):
 
 
 def allow_pod_start(status: PodSyncStatus, pod: Pod, *, full_name_is_taken: bool) -> StartVerdict:
-    """May a worker make its first call (pod_workers.go:allowPodStart)? Only static Pods ever wait."""
+    """Decide whether a worker may make its first call (pod_workers.go:allowPodStart). Only static Pods ever wait."""
     if not is_static_pod(pod):
         return StartVerdict.START
     if status.termination_requested:
@@ -326,38 +328,38 @@ def allow_pod_start(status: PodSyncStatus, pod: Pod, *, full_name_is_taken: bool
 
 
 def start(status: PodSyncStatus) -> PodSyncStatus:
-    """The first call is allowed: other components see the Pod from now on."""
+    """Return the status with the first call allowed: other components see the Pod from now on."""
     return status if status.started else replace(status, started=True)
 
 
 def cleanup_unstarted_pod(status: PodSyncStatus) -> PodSyncStatus:
-    """A Pod that will never start ends without any call (pod_workers.go:cleanupUnstartedPod)."""
+    """Return the status of a Pod that never starts: it ends without any call (pod_workers.go:cleanupUnstartedPod)."""
     return move(status, Cause.NEVER_STARTED)
 
 
 def last_status_function(status: PodSyncStatus) -> Callable[[APIPodStatus], None] | None:
-    """What changes the status that says that the Pod terminates: the one given last applies."""
+    """Return what changes the status that says that the Pod terminates: the one given last applies."""
     return status.status_post_terminating[-1] if status.status_post_terminating else None
 
 
 def complete_sync(status: PodSyncStatus) -> PodSyncStatus:
-    """`sync_pod` found that the Pod has ended. An update may have ended it meanwhile; then nothing changes."""
+    """Return the status after `sync_pod` found the Pod ended. If an update has ended it already, nothing changes."""
     return status if status.termination_requested else move(status, Cause.COMPLETED)
 
 
 def complete_terminating(status: PodSyncStatus) -> tuple[PodSyncStatus, tuple[Callable[[], None], ...]]:
-    """Notify those that wait for it: no container runs."""
+    """Return the status when no container runs, and the functions that notify those that wait for it."""
     moved = move(status, Cause.CONTAINERS_STOPPED)
     return replace(moved, notify_post_terminating=(), status_post_terminating=()), status.notify_post_terminating
 
 
 def complete_terminating_runtime_pod(status: PodSyncStatus) -> PodSyncStatus:
-    """Nothing of a Pod that only the runtime knew runs: nobody else knows its UID."""
+    """Return the status when nothing runs of a Pod that only the runtime knew: nobody else knows its UID."""
     return move(status, Cause.RUNTIME_POD_STOPPED)
 
 
 def complete_terminated(status: PodSyncStatus) -> PodSyncStatus:
-    """Volumes are down, the last status is set."""
+    """Return the status when the volumes are down and the last status is set."""
     return move(status, Cause.TEARDOWN_DONE)
 
 
@@ -370,10 +372,9 @@ class Sweep(StrEnum):
 def remove_terminated_worker(
     status: PodSyncStatus, active_pod: Pod | None, *, orphaned: bool
 ) -> tuple[PodSyncStatus, Sweep, Cause | None]:
-    """What the sweep does with a UID that is not desired, or whose restart is requested; and why the Pod became
-    terminating with it.
+    """Decide what the sweep does with a UID that is not desired or whose restart is requested, and return the cause.
 
-    Source: pod_workers.go:removeTerminatedWorker.
+    The cause is why the Pod became terminating with it. Source: pod_workers.go:removeTerminatedWorker.
     """
     if status.finished:
         return move(status, Cause.FORGOTTEN), Sweep.FORGET, None
@@ -400,7 +401,7 @@ NETWORK_NOT_READY = "network is not ready"
 
 
 def requeue_delay(error: BaseException | None, *, phase_transition: bool, random: Random, now_ns: int) -> float:
-    """Seconds until the next call. `now_ns` is wall clock nanoseconds, as BackoffError's expiry."""
+    """Return the seconds until the next call. `now_ns` is wall clock nanoseconds, as BackoffError's expiry."""
     if phase_transition:
         return 0.0
     if error is None:
@@ -427,7 +428,7 @@ PREDICATES: dict[str, tuple[Callable[[PodSyncStatus], bool], bool, bool]] = {
 
 
 def predicate(name: str, status: PodSyncStatus | None, *, pods_synced: bool) -> bool:
-    """One row of `PREDICATES`."""
+    """Evaluate one row of `PREDICATES`."""
     known, unknown_before, unknown_after = PREDICATES[name]
     if status is not None:
         return known(status)

@@ -122,7 +122,7 @@ class PolicyAgent:
                 self._progress.notify_all()
 
     async def admit(self) -> None:
-        """Return when the kernel goes by the rules for what is attached now."""
+        """Wait until the kernel follows the rules for what is attached now."""
         self._look_again()
         wanted = self._asked
         async with self._progress:

@@ -71,7 +71,7 @@ class TooManyRulesError(Exception):
 
 
 def rules_of(pod: PolicyPod, policies: Iterable[Policy]) -> PodRules:
-    """Return what a Pod may do, in the order of the policies, without repetitions. Raise TooManyRulesError."""
+    """Return what a Pod may do, in the order of the policies, without repetitions. Raises TooManyRulesError."""
     selecting = [policy for policy in policies if policy.selects(pod)]
     ingress = [policy for policy in selecting if policy.ingress is not None]
     egress = [policy for policy in selecting if policy.egress is not None]

@@ -22,7 +22,7 @@ class AttachedPod:
 
 
 async def first_policy(world: World, client: Client) -> None:
-    """Return when there is a NetworkPolicy."""
+    """Wait until there is a NetworkPolicy."""
     found = asyncio.Event()
 
     def added(policy: Object) -> None:

@@ -105,7 +105,7 @@ class PolicyPod:
 
 
 def parse_policy(obj: Object) -> Policy:
-    """Raises ValueError, TypeError or KeyError for one that validation would have refused."""
+    """Parse a NetworkPolicy. Raises ValueError, TypeError or KeyError for one that validation would have refused."""
     spec = obj.get("spec") or {}
     namespace = namespace_of(obj)
     is_ingress, is_egress = _directions(spec)
@@ -173,9 +173,9 @@ def _ports(ports: list[Object] | None) -> tuple[PolicyPort, ...] | None:
 
 
 def parse_pod(obj: APIPod, address: str = "") -> PolicyPod | None:
-    """None for a Pod that has ended, has no IPv4 address yet, or the node's: NetworkPolicies are not about those.
+    """Parse a Pod; None if it has ended, has no IPv4 address yet, or has the node's: policies do not apply to those.
 
-    `address` is known before the API server has it.
+    `address` may be known before the API server has it.
     """
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     address = address or status.get("podIP") or ""

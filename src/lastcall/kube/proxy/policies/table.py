@@ -79,7 +79,7 @@ class Chains:
 
 
 def chains_of(rules: PodRules, api_server: Alias) -> Chains:
-    """The chains are named by their contents."""
+    """Return the chains of rules, named by their contents."""
     meant: dict[tuple[int, Named | None], Meant] = {}
 
     def set_of(peer: Peer, named: Named | None) -> str:
@@ -94,7 +94,7 @@ def chains_of(rules: PodRules, api_server: Alias) -> Chains:
 
 
 def fragment_of(pod: PolicyPod, chains: Chains) -> Fragment:
-    """What the chains put into the table for a Pod of this node, but for the sets that they name."""
+    """Return what the chains put into the table for a Pod of this node, without the sets that they name."""
     fragment: Fragment = {}
     for isolated, chain in ((INGRESS, chains.ingress), (EGRESS, chains.egress)):
         if chain is not None:
@@ -155,7 +155,7 @@ def _set_of(peer: Peer, named: Named | None) -> NftSet:
 
 
 def set_fragment(meant: Meant, pods: list[PolicyPod], namespaces: Mapping[str, Labels]) -> Fragment:
-    """A set with its elements."""
+    """Return a set with its elements."""
     fragment: Fragment = {meant.set: None}
     fragment |= {(meant.set.name, key): None for key in _elements(meant.peer, meant.named, pods, namespaces)}
     return fragment

@@ -47,12 +47,15 @@ class PolicyWriter:
         return {key: each.error for key, each in self._refused.items()}
 
     async def remove(self) -> None:
-        """Raise RuleError."""
+        """Remove the rules. Raises RuleError."""
         await self._sink.remove()
 
     async def write(self, tables: Mapping[PodKey, PodTable]) -> None:
-        """Return when the kernel goes by the tables of the isolated Pods of this node, or has closed those in
-        `refused`. Raise RuleError, or what else the sink raises, if it takes nothing at all."""
+        """Write the rules; wait until the kernel follows the tables of isolated Pods here, or has closed `refused`
+        ones.
+
+        Raises RuleError, or what else the sink raises, if it takes nothing at all.
+        """
         now = monotonic(self._clock)
         self._refused = {
             key: each for key, each in self._refused.items() if tables.get(key) == each.table and now < each.until

@@ -65,7 +65,7 @@ def why_not(path: str) -> str:
 
 
 def taken_network(routes: str) -> str:
-    """A route of /proc/net/route that covers our addresses, and is not ours; "" for none."""
+    """Return a route of /proc/net/route that covers our addresses and is not ours; "" for none."""
     ours = [IPv4Network(each) for each in (SERVICE_CIDR, LOAD_BALANCER_CIDR, f"{CONTROL_PLANE_IP}/32")]
     for line in routes.splitlines()[1:]:
         name, destination, *_ = words = line.split()

@@ -32,7 +32,7 @@ _SYSCTLS = {"ip_forward": "1", "conf/all/rp_filter": "0", "conf/default/rp_filte
 
 
 def kubelet_socket(node: NodeLayout) -> socket.socket:
-    """Listens on the node's address, which comes later. Raises OSError."""
+    """Listen on the node's address, which comes later. Raises OSError."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_IP, 15, 1)  # IP_FREEBIND
@@ -46,7 +46,7 @@ def kubelet_socket(node: NodeLayout) -> socket.socket:
 
 
 def connect(init_pid: int, node: NodeLayout) -> int:
-    """Make the pair; this process is in the runtime's namespace. Answers the index of the end here. Raises OSError.
+    """Make the pair; this process is in the runtime's namespace. Return the index of the end here. Raises OSError.
 
     The end inside is down until `join`.
     """
@@ -95,13 +95,13 @@ def _make(here: netlink.NetlinkSocket, node: NodeLayout, netns: int) -> int:
 
 
 def disconnect(index: int) -> None:
-    """At once, where the kernel would do it later."""
+    """Delete the link at once; the kernel alone would do it later."""
     with netlink.NetlinkSocket() as here:
         here.transact([netlink.delete_link(index)])
 
 
 def join(node: NodeLayout) -> None:
-    """The end inside, in the cluster's network namespace. Raises OSError."""
+    """Bring up the end inside, in the cluster's network namespace. Raises OSError."""
     for name, value in _SYSCTLS.items():
         write_sysctl(f"/proc/sys/net/ipv4/{name}", value)
     with netlink.NetlinkSocket() as here:

@@ -21,7 +21,7 @@ from lastcall.world.world import World
 def open_runtime(
     world: World, other: OtherRuntime, state: str, way_out: EgressClient, recorder: Recorder
 ) -> tuple[RemoteRuntime, RemoteImages]:
-    """Nothing is asked yet. Streams are at ports of the runtime's loopback, which front dials."""
+    """Open the runtime without asking it yet. Streams are at ports of its loopback, which front dials."""
 
     async def dial(host: str, port: int) -> socket.socket:
         try:

@@ -25,7 +25,7 @@ class Place:
 
     @classmethod
     def make(cls, instance: str) -> "Place":
-        """Raises OSError."""
+        """Create and lock the directory of a cluster. Raises OSError."""
         directory = f"{ROOT}/{instance}"
         os.makedirs(directory, 0o711)
         fd = os.open(f"{directory}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -33,7 +33,7 @@ class Place:
         return cls(instance, fd)
 
     def remove(self) -> None:
-        """With all that is in it. Idempotent."""
+        """Remove the directory with all that is in it. Idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -41,14 +41,14 @@ class Place:
 
 
 def remove(instance: str) -> None:
-    """A directory of a cluster that has ended, and `ROOT` with the last one."""
+    """Remove the directory of a cluster that has ended, and `ROOT` with the last one."""
     shutil.rmtree(f"{ROOT}/{instance}", ignore_errors=True)
     with suppress(OSError):
         os.rmdir(ROOT)
 
 
 def lives(instance: str) -> bool:
-    """Whether a process of that cluster is left."""
+    """Return whether a process of that cluster is left."""
     try:
         fd = os.open(f"{ROOT}/{instance}/{LOCK}", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -63,7 +63,7 @@ def lives(instance: str) -> bool:
 
 
 def instances() -> list[str]:
-    """Those that have a directory."""
+    """Return the instances that have a directory."""
     try:
         return sorted(os.listdir(ROOT))
     except OSError:

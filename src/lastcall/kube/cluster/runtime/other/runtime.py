@@ -78,12 +78,12 @@ class OtherRuntime:
         self._witness = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=fds)  # noqa: S603 (our own interpreter and program)
 
     def paths(self, state: str) -> list[tuple[str, str]]:
-        """(directory inside, directory for the runtime); `state` is the state directory of the host, "" for none."""
+        """Return (directory inside, directory for the runtime); `state` is the host's state directory, "" for none."""
         claims = (DURABLE_DIR, state) if state else (LOCAL_PATH_DIR, f"{self.place.directory}/claims")
         return [(STATE_DIR, self.place.directory), claims]
 
     def end(self) -> str:
-        """Remove all that is the cluster's. Idempotent, never raises; why something is left, "" for nothing."""
+        """Remove all that is the cluster's; return why something is left, "" for nothing. Idempotent, never raises."""
         if self.kubelet.fileno() < 0:
             return ""
         self.kubelet.close()

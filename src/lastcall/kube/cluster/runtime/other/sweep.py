@@ -38,13 +38,13 @@ def why_unusable(error: RuntimeServiceError) -> str:
 
 
 async def sandboxes(connection: RuntimeConnection) -> dict[str, str]:
-    """Id → instance of the cluster, of all sandboxes that are a cluster's."""
+    """Return id → instance of the cluster, of all sandboxes that belong to a cluster."""
     answer = await connection.runtime("ListPodSandbox", new("ListPodSandboxRequest"), ANSWER_SECONDS)
     return {each.id: each.labels[CLUSTER_LABEL] for each in answer.items if CLUSTER_LABEL in each.labels}
 
 
 async def remove(connection: RuntimeConnection, ids: Iterable[str]) -> None:
-    """Raises RuntimeServiceError for the first that is still there."""
+    """Remove sandboxes. Raises RuntimeServiceError for the first that is still there."""
     for result in await gather(_remove(connection, each) for each in ids):
         if isinstance(result, Exception):
             raise result
@@ -60,7 +60,7 @@ async def _remove(connection: RuntimeConnection, identity: str) -> None:
 
 
 async def begin(socket: str) -> dict[str, str]:
-    """Raises RuntimeServiceError."""
+    """Remove what dead clusters left, and return what the runtime says of itself. Raises RuntimeServiceError."""
     connection = RuntimeConnection(socket)
     try:
         version = await connection.runtime("Version", new("VersionRequest"), ANSWER_SECONDS)
@@ -75,7 +75,7 @@ async def begin(socket: str) -> dict[str, str]:
 
 
 async def end(socket: str, instance: str) -> None:
-    """Raises RuntimeServiceError."""
+    """Remove the sandboxes of a cluster. Raises RuntimeServiceError."""
     connection = RuntimeConnection(socket)
     try:
         there = await sandboxes(connection)
@@ -85,7 +85,7 @@ async def end(socket: str, instance: str) -> None:
 
 
 def main(socket: str, instance: str = "") -> int:
-    """Do what the module says. Return the exit status: 1 when the runtime does not do it; stderr says why."""
+    """Run what the module describes. Return the exit status: 1 if the runtime does not do it; stderr says why."""
     try:
         if instance:
             asyncio.run(end(socket, instance))

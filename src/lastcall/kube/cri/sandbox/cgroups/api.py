@@ -22,53 +22,58 @@ if TYPE_CHECKING:
         """`v2`, `v1` or `none`."""
 
         def create(self, path: str, resources: dict[str, Any]) -> None:
-            """Make the group with its limits, and the groups above it without any. One that is there is updated."""
+            """Make the group with its limits, and the groups above it without any. Update one that exists."""
             ...
 
         def create_container(self, path: str, resources: dict[str, Any]) -> None:
-            """The same for a container: with the group that its processes live in, and one in every other hierarchy."""
+            """Create a container's groups: the one that its processes live in, and one in every other hierarchy."""
             ...
 
         def update(self, path: str, resources: dict[str, Any]) -> None:
-            """Other limits for a group that is there."""
+            """Set other limits for an existing group."""
             ...
 
         def update_container(self, path: str, resources: dict[str, Any]) -> None:
-            """The same for a container."""
+            """Set other limits for a container."""
             ...
 
         def view(self, path: str, *, privileged: bool) -> list[tuple[str, str]]:
-            """(name, directory) of what version 1 shows a container in its /sys/fs/cgroup: the group that has its
-            limits, a privileged one that which its processes are in and may divide. Empty: nothing but version 2."""
+            """Return (name, directory) of what version 1 shows a container in its /sys/fs/cgroup.
+
+            It is the group that has its limits; a privileged container sees the one its processes are in and may
+            divide. Empty: nothing but version 2.
+            """
             ...
 
         def entrance(self, path: str) -> Entrance:
-            """How a process gets into a container, in every hierarchy."""
+            """Return how a process gets into a container, in every hierarchy."""
             ...
 
         def oom_kills(self, path: str) -> int | None:
-            """How many processes the kernel killed for lack of memory in this container; None when nobody counts."""
+            """Count the processes the kernel killed for lack of memory in this container; None if nobody counts."""
             ...
 
         def group_kills(self, path: str) -> int | None:
-            """How often the kernel ended all of this container at once for lack of memory; None where it does not."""
+            """Count how often the kernel ended all of this container for lack of memory; None where it does not."""
             ...
 
         def limit_reached(self, path: str) -> bool | None:
-            """Whether this container has needed more memory than its own limit; False where a group above it ran out.
-            None where the kernel does not say."""
+            """Return whether this container needed more memory than its own limit; False if a group above it ran out.
+
+            None if the kernel does not say.
+            """
             ...
 
         def shared_memory(self, path: str) -> int | None:
-            """Bytes of files in memory (tmpfs) and of shared memory that are counted here; None when nobody counts."""
+            """Return the bytes of files in memory (tmpfs) and shared memory that count here; None if nobody counts."""
             ...
 
         def usage(self, path: str) -> Usage | None:
-            """What the group uses now; None when it is gone or nobody counts."""
+            """Return what the group uses now; None if it is gone or nobody counts."""
             ...
 
         def kill(self, path: str) -> None:
-            """SIGKILL to every process of the group and of those below."""
+            """Send SIGKILL to every process of the group and of those below."""
             ...
 
         def thaw(self, path: str) -> None:
@@ -76,11 +81,11 @@ if TYPE_CHECKING:
             ...
 
         def remove(self, path: str) -> bool:
-            """Remove the group and those below; False when something in it still lives. One that is gone is removed."""
+            """Remove the group and those below, or one that is gone; return False if something in it still lives."""
             ...
 
         def remove_container(self, path: str) -> bool:
-            """The same for a container, in every hierarchy."""
+            """Remove the groups of a container, in every hierarchy."""
             ...
 
 
@@ -113,6 +118,6 @@ class Usage:
 
 
 def pids_limit(resources: dict[str, Any]) -> int:
-    """The most processes and threads, 0 for no limit (CRI has it among the `unified` files)."""
+    """Return the most processes and threads, 0 for no limit (CRI has it among the `unified` files)."""
     text = str((resources.get("unified") or {}).get("pids.max", ""))
     return int(text) if text.isdecimal() else 0

@@ -80,7 +80,7 @@ def choose(seen: Seen) -> Choice:
 
 
 def slice_of(own: str, manager: str) -> str:
-    """The slice that a new scope goes into: that of this process, so that its limits count; "" for the default.
+    """Return the slice that a new scope goes into: that of this process, so that its limits count; "" is the default.
 
     `own` is this process's group, `manager` the group of the systemd that is asked ("" for the machine's).
     """
@@ -95,7 +95,7 @@ def slice_of(own: str, manager: str) -> str:
 
 
 def needs_linger(own: str, uid: int, *, in_scope: bool) -> bool:
-    """Whether a cluster ends with the last session of `uid`, unless that user lingers.
+    """Return whether a cluster ends with the last session of `uid`, unless that user lingers.
 
     It does where a part of it is below the user's own systemd: logind stops that one 10 s after the last session
     (logind.conf(5), UserStopDelaySec=). A process that stays behind in a session keeps the session, and with it all.
@@ -106,7 +106,7 @@ def needs_linger(own: str, uid: int, *, in_scope: bool) -> bool:
 
 
 def user_manager(uid: int) -> str:
-    """The group of the systemd that `uid` asks: root the machine's, others their own."""
+    """Return the group of the systemd that `uid` asks: root the machine's, others their own."""
     return f"/user.slice/user-{uid}.slice/user@{uid}.service" if uid else ""
 
 

@@ -19,7 +19,7 @@ _READ_SIZE = 1 << 16
 
 
 def read(path: str) -> str:
-    """The text of a file; "" when it is not there, or its group is gone."""
+    """Read the text of a file; "" if it does not exist, or its group is gone."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -45,7 +45,7 @@ def write(path: str, text: str) -> None:
 
 
 def number(path: str, key: str = "") -> int | None:
-    """A file's only number, or the one behind `key` on a line of its own; None when there is none."""
+    """Return a file's only number, or the one behind `key` on a line of its own; None if there is none."""
     text = read(path)
     if key:
         text = next((line[len(key) + 1 :] for line in text.splitlines() if line.startswith(f"{key} ")), "")
@@ -79,7 +79,7 @@ def thaw(directory: str) -> None:
 
 
 def kill(directory: str, thaw: Callable[[], None] = lambda: None) -> bool:
-    """SIGKILL to all of them, again until none comes after; True when none is left. `thaw` lets frozen ones end.
+    """Send SIGKILL to all, until no process is left to kill; True if none is left. `thaw` lets frozen ones end.
 
     A group is left alone as soon as it names nobody; processes that the kernel has not ended yet may still be there.
     """
@@ -96,7 +96,7 @@ def kill(directory: str, thaw: Callable[[], None] = lambda: None) -> bool:
 
 
 def remove(directory: str) -> bool:
-    """Remove the group and all below it, from the bottom; False when one is busy."""
+    """Remove the group and all below it, from the bottom; return False if one is busy."""
     try:
         os.rmdir(directory)  # mostly there is nothing below it, and nobody has to look
         return True

@@ -12,8 +12,10 @@ _NO_LIMIT_V1 = 1 << 60
 
 
 def oom_kills(events: str) -> int | None:
-    """Processes of the group that the kernel killed for lack of memory: `oom_kill` of memory.events (version 2) or
-    memory.oom_control (version 1, since Linux 4.13); None where nobody counts."""
+    """Count the processes of the group that the kernel killed for lack of memory; None if nobody counts.
+
+    It is `oom_kill` of memory.events (version 2) or memory.oom_control (version 1, since Linux 4.13).
+    """
     for line in events.splitlines():
         name, _, value = line.partition(" ")
         if name == "oom_kill" and value.strip().isdecimal():
@@ -22,7 +24,7 @@ def oom_kills(events: str) -> int | None:
 
 
 def limit(text: str) -> int | None:
-    """Bytes of memory.max or memory.limit_in_bytes; None without a limit."""
+    """Return the bytes of memory.max or memory.limit_in_bytes; None without a limit."""
     value = text.strip()
     if not value.isdecimal() or int(value) >= _NO_LIMIT_V1:
         return None

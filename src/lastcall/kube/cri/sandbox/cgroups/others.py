@@ -36,7 +36,7 @@ class OtherHierarchies:
         return Entrance(files_, f"{self._unified}/{container}" if self._unified else "")
 
     def view(self, container: str) -> list[tuple[str, str]]:
-        """What a container sees of version 1's: (the hierarchy's name, the container's group)."""
+        """Return what a container sees of version 1's: (the hierarchy's name, the container's group)."""
         return [(hierarchy_name(tree), f"{tree}/{container}") for tree in self._separate]
 
     def thaw(self, container: str) -> None:
@@ -53,7 +53,7 @@ class OtherHierarchies:
 
 
 def hierarchy_name(directory: str) -> str:
-    """The name below /sys/fs/cgroup of the hierarchy that a directory is in: `memory`, `cpu,cpuacct`, `systemd`."""
+    """Return the name below /sys/fs/cgroup of a directory's hierarchy: `memory`, `cpu,cpuacct`, `systemd`."""
     name = _names.get(directory)
     if name is None:
         here = directory

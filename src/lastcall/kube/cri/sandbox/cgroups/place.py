@@ -55,13 +55,13 @@ class Place:
 
     @property
     def exists(self) -> bool:
-        """Whether there is anything to take away in the end."""
+        """Return whether there is anything to remove in the end."""
         return bool(self.directories or self.others)
 
     def settle(self, pid: int) -> None:
-        """Let systemd move the process `pid` (the cluster's first) into a scope, where the groups are to be in one.
+        """Let systemd move the process `pid` (the cluster's first) into a scope, if the groups should be in one.
 
-        Where systemd does not do it, take what there is, and say in `why` what systemd answered. Never raises.
+        If systemd does not do it, take what there is, and put systemd's answer into `why`. Never raises.
         """
         found, self.waiting = self.waiting, None
         if found is None:
@@ -74,23 +74,23 @@ class Place:
         self.__dict__.update(place.__dict__)
 
     def ends_at_logout(self) -> str:
-        """Why a cluster that is to stay ends when its user logs out; "" if it does not. Front asks."""
+        """Return why a cluster that should stay ends when its user logs out; "" if it does not. Front asks."""
         uid, own = os.getuid(), parse_groups(files.read("/proc/self/cgroup")).get("", "")
         if not needs_linger(own, uid, in_scope=self.where == "scope") or systemd.lingers(uid):
             return ""
         return "this user's systemd has it, and ends 10 s after the last session"
 
     def take(self, facts: dict[str, Any]) -> None:
-        """Know what another process found: its `facts`."""
+        """Take over the `facts` that another process found."""
         self.mode, self.directories, self.why = facts["mode"], facts["directories"], facts["why"]
         self.others, self.waiting = facts["others"], None
 
     def facts(self) -> dict[str, Any]:
-        """For JSON: init and the shim are given it."""
+        """Return the facts for JSON: init and the shim get them."""
         return {"mode": self.mode, "directories": self.directories, "why": self.why, "others": self.others}
 
     def create(self) -> None:
-        """Make the directories. What cannot be made is not a place: then there is none, and `why` says it."""
+        """Make the directories. If they cannot be made, there is no place, and `why` says the reason."""
         for controller, directory in list(self.directories.items()):
             try:
                 _make(directory)
@@ -110,7 +110,7 @@ class Place:
             self.mode, self.directories = "none", {}
 
     def controllers(self) -> list[str]:
-        """What can be limited and counted here, of cpu, memory and pids."""
+        """Return what can be limited and counted here, of cpu, memory and pids."""
         if self.mode == "v2":
             # The same as its own `cgroup.controllers`, which is not there before `create`.
             above = os.path.dirname(self.directories[""])
@@ -125,14 +125,14 @@ class Place:
             files.thaw(self.others["freezer"])
 
     def remove_node(self, node: str) -> None:
-        """Take away the groups of one node (`open_cgroups`), whose processes have ended. Never raises."""
+        """Remove the groups of one node (`open_cgroups`), whose processes have ended. Never raises."""
         for directory in dict.fromkeys(f"{tree}/{node}" for tree in self.directories.values()):
             if os.path.isdir(directory):
                 files.kill(directory, self.thaw)
                 files.remove(directory)
 
     def remove(self) -> bool:
-        """End what still lives in the groups and take them away; True when nothing is left. Idempotent.
+        """End what still lives in the groups and remove them; return True if nothing is left. Idempotent.
 
         The process that made the place comes back to where it was.
         """
@@ -157,7 +157,7 @@ def open_cgroups(facts: dict[str, Any]) -> Cgroups:
 
 
 def make_place(cluster: str, mountinfo: str = "", own_groups: str = "") -> Place:
-    """Find a place and take away what killed clusters left there. Never raises.
+    """Find a place and remove what killed clusters left there. Never raises.
 
     `settle` follows, when the process is there that a scope of systemd begins with; then `create` makes the
     directories. The arguments are the texts of /proc/self/mountinfo and /proc/self/cgroup.
@@ -283,7 +283,7 @@ def _make(directory: str) -> None:
 
 
 def sweep(parent: str) -> None:
-    """Take away what clusters left whose process is gone. Those of another PID namespace may well live."""
+    """Remove what clusters left whose process is gone. Those of another PID namespace may still live."""
     try:
         names = sorted(os.listdir(parent))
     except OSError:
@@ -298,7 +298,7 @@ def sweep(parent: str) -> None:
 
 
 def parse_mounts(text: str) -> dict[str, tuple[str, str]]:
-    """Controller → (mount point, the group that is mounted there); "" is version 2. The first mount of each counts."""
+    """Return controller → (mount point, the group mounted there); "" is version 2. The first mount of each counts."""
     found: dict[str, tuple[str, str]] = {}
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
@@ -312,7 +312,7 @@ def parse_mounts(text: str) -> dict[str, tuple[str, str]]:
 
 
 def parse_groups(text: str) -> dict[str, str]:
-    """Controller → this process's group; "" is version 2."""
+    """Return controller → this process's group; "" is version 2."""
     found = {}
     for line in text.splitlines():
         _, _, rest = line.partition(":")

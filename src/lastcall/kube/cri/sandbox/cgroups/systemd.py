@@ -21,7 +21,7 @@ NO_BUS = "systemd cannot be asked"
 
 
 def runs() -> bool:
-    """Whether systemd runs here, and knows processes by the pids that we know them by."""
+    """Return whether systemd runs here, and knows processes by the pids that we know them by."""
     if not os.path.isdir("/run/systemd/system"):  # sd_booted(3)
         return False
     try:
@@ -33,7 +33,7 @@ def runs() -> bool:
 
 
 def lingers(uid: int) -> bool:
-    """Whether the systemd of `uid` stays when nobody is logged in (loginctl(1), enable-linger)."""
+    """Return whether the systemd of `uid` stays when nobody is logged in (loginctl(1), enable-linger)."""
     try:
         # late: only where a scope is in the user's systemd
         import pwd
@@ -44,7 +44,7 @@ def lingers(uid: int) -> bool:
 
 
 def call(unit: str, pid: int, slice_: str, uid: int) -> list[str]:
-    """The command that starts the scope `unit` with the process `pid` in it. Pure.
+    """Return the command that starts the scope `unit` with the process `pid` in it. Pure.
 
     Source: org.freedesktop.systemd1(5), StartTransientUnit; podman's and runc's properties. `Delegate` is for all
     controllers. Without `TasksMax` systemd allows 15 % of what the machine does.
@@ -69,7 +69,7 @@ def call(unit: str, pid: int, slice_: str, uid: int) -> list[str]:
 
 
 def start_scope(unit: str, pid: int, slice_: str) -> tuple[str, str]:
-    """Move the process `pid` into a new delegated scope: (its group, "" ), or ("", why not). Never raises."""
+    """Move the process `pid` into a new delegated scope; return (its group, ""), or ("", why not). Never raises."""
     uid = os.getuid()
     if uid and not os.path.exists(f"/run/user/{uid}/bus"):
         started = os.path.exists(f"/run/user/{uid}/systemd/private")

@@ -20,7 +20,7 @@ _NEEDED = ("memory", "pids")
 
 
 def look(point: str, own: str, ours: Sequence[int], *, systemd: bool, refused: str = "") -> Seen:
-    """What `choice.choose` asks. `point` is where version 2 is mounted, `own` this process's group, "" if not seen.
+    """Return what `choice.choose` asks. `point` is the mount of version 2, `own` this process's group, "" if not seen.
 
     `ours` are the processes that may be in that group, and would move.
     """
@@ -38,7 +38,7 @@ def look(point: str, own: str, ours: Sequence[int], *, systemd: bool, refused: s
 
 
 def own_processes() -> list[int]:
-    """This process, and the one that forked it to stay in the background (`lastcall up --detach`) and waits for it."""
+    """Return this process, and the one that forked it into the background (`lastcall up --detach`) and waits for it."""
     own, parent = os.getpid(), os.getppid()
     command = files.read(f"/proc/{own}/cmdline")
     return [own, parent] if command and command == files.read(f"/proc/{parent}/cmdline") else [own]
@@ -47,7 +47,7 @@ def own_processes() -> list[int]:
 def move_to_leaf(own: str, pids: Sequence[int]) -> str:
     """Make a group hand its controllers down, whose only processes are `pids`: they go one level below.
 
-    Answers why not.
+    Return why not.
     """
     try:
         if os.path.exists(f"{own}/cgroup.type"):  # the root may have processes
@@ -101,7 +101,7 @@ def _group(path: str) -> Group:
 
 
 def is_writable(directory: str) -> bool:
-    """Whether this process may make groups there, and put processes into them."""
+    """Return whether this process may make groups there, and put processes into them."""
     return os.access(directory, os.W_OK) and os.access(f"{directory}/cgroup.procs", os.W_OK)
 
 

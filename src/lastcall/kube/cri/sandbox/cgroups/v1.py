@@ -161,7 +161,7 @@ def _make(directory: str) -> bool:
 
 
 def limits(resources: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """(controller, file, text) of everything to set. Pure."""
+    """Return (controller, file, text) of everything to set. Pure."""
     quota, memory = resources.get("cpu_quota") or 0, resources.get("memory_limit_in_bytes") or 0
     wanted = []
     if period := resources.get("cpu_period") or 0:

@@ -28,7 +28,7 @@ class CgroupsV2:
         self._others = others
 
     def create(self, path: str, resources: dict[str, Any]) -> None:
-        """See `api.Cgroups`. Every group above hands its controllers down."""
+        """Make a group as in `api.Cgroups`. Every group above hands its controllers down."""
         here, fresh = self._directory, False
         for name in path.split("/"):
             enable_controllers(here)
@@ -45,8 +45,9 @@ class CgroupsV2:
                 files.write(f"{here}/{name}", text)
 
     def create_container(self, path: str, resources: dict[str, Any]) -> None:
-        """The leaf has the limits too, for programs that read them in /sys/fs/cgroup: raising those there raises
-        nothing."""
+        """Make a container's groups. The leaf has the limits too, for programs that read them in /sys/fs/cgroup:
+        raising those there raises nothing.
+        """
         self.create(path, resources)
         here = self._at(path)
         enable_controllers(here)
@@ -161,7 +162,7 @@ def enable_controllers(directory: str) -> None:
 
 
 def limits(resources: dict[str, Any]) -> list[tuple[str, str]]:
-    """(file, text) of everything to set. Pure."""
+    """Return (file, text) of everything to set. Pure."""
     period, quota = resources.get("cpu_period") or 100_000, resources.get("cpu_quota") or 0
     memory, pids = resources.get("memory_limit_in_bytes") or 0, pids_limit(resources)
     wanted = [("cpu.max", f"{quota if quota > 0 else 'max'} {period}"), ("memory.max", str(memory or "max"))]

@@ -42,12 +42,12 @@ class Attachments:
         return self._known.get(container_id)
 
     def save(self, attachment: Attachment) -> None:
-        """Before the first plugin is asked, and when the last has answered. Raises OSError."""
+        """Save an attachment, before the first plugin is asked and when the last has answered. Raises OSError."""
         self._known[attachment.container_id] = attachment
         self._records.save(_KIND, attachment.container_id, asdict(attachment))
 
     def forget(self, container_id: str) -> None:
-        """Nothing is left of it."""
+        """Forget an attachment of which nothing is left."""
         self._known.pop(container_id, None)
         self._records.remove(_KIND, container_id)
         with suppress(FileNotFoundError):

@@ -30,7 +30,7 @@ class Chain:
         self._versions: dict[tuple[str, int], tuple[str, ...]] = {}
 
     async def version(self, network: NetworkConfiguration) -> str:
-        """In which version to talk. Plugins are asked only where the configuration leaves a choice."""
+        """Choose the version to talk in. Plugins are asked only if the configuration leaves a choice."""
         if len(network.versions) == 1:
             return network.versions[0]
         return choose(network.versions, [await self._supported(plugin["type"]) for plugin in network.plugins])
@@ -49,7 +49,7 @@ class Chain:
         return self._versions[key]
 
     async def add(self, attachment: Attachment, lock: int = -1) -> Result:
-        """The last plugin's result. After an error the caller has to `delete`, also what was not called."""
+        """Add, and return the last plugin's result. After an error call `delete`, also for what was not called."""
         result: Result | None = None
         variables = environment("ADD", attachment, self._plugins.bin_dirs, netns=attachment.netns)
         network = attachment.network
@@ -62,7 +62,7 @@ class Chain:
         return result or {}
 
     async def delete(self, attachment: Attachment, lock: int = -1) -> None:
-        """In reverse, and no further than the first plugin that fails. "Not found" is not a failure.
+        """Delete in reverse order, and no further than the first plugin that fails. "Not found" is not a failure.
 
         A network namespace that is gone is passed as "".
         """
@@ -78,7 +78,7 @@ class Chain:
                     raise of_plugin(plugin, "DEL", error) from error
 
     async def collect(self, network: NetworkConfiguration, version: str, valid: list[Attachment]) -> None:
-        """GC: the plugins drop what belongs to none of `valid`. All are asked, whatever one says."""
+        """Collect (GC): the plugins drop what belongs to none of `valid`. All are asked, whatever one says."""
         if network.disable_gc or not at_least(version, "1.1.0"):
             return
         known = [{"containerID": each.container_id, "ifname": each.ifname} for each in valid]
@@ -95,7 +95,7 @@ class Chain:
             raise CNIError("; ".join(map(str, errors)), errors[0].code)
 
     async def status(self, network: NetworkConfiguration, version: str) -> None:
-        """STATUS: whether the plugins could do an ADD now."""
+        """Check (STATUS) whether the plugins could do an ADD now."""
         for plugin in network.plugins:
             try:
                 self._plugins.find(plugin["type"])

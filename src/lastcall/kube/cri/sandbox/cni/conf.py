@@ -40,7 +40,7 @@ class NetworkConfiguration:
 
 
 def load(directory: str) -> NetworkConfiguration:
-    """What the first file in lexical order configures. Raises CNIConfigError; later files are not looked at."""
+    """Load what the first file in lexical order configures; later files are ignored. Raises CNIConfigError."""
     try:
         names = sorted(name for name in os.listdir(directory) if os.path.splitext(name)[1] in EXTENSIONS)
     except OSError as error:
@@ -62,7 +62,7 @@ def load(directory: str) -> NetworkConfiguration:
 
 
 def parse(data: bytes, path: str) -> NetworkConfiguration:
-    """A configuration list where the file's name ends in `.conflist`, else one plugin's. Raises CNIConfigError."""
+    """Parse a configuration list if the file's name ends in `.conflist`, else one plugin's. Raises CNIConfigError."""
     try:
         value = loads(data)
     except ValueError as error:

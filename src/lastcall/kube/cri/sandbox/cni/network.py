@@ -80,7 +80,7 @@ class CNINetwork:
         self._status: tuple[float, str] | None = None
 
     async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str, config: PodSandboxConfig | None = None) -> str:
-        """ADD; answers the Pod's address. Raises RuntimeServiceError; what was added is deleted again then.
+        """Run ADD; return the Pod's address. Raises RuntimeServiceError; then what was added is deleted again.
 
         After a cancelled call `run` deletes it.
         """
@@ -132,11 +132,11 @@ class CNINetwork:
             await self._delete_or_tell(attachment)
 
     async def adopt(self, sandbox_id: str, ip: str, config: PodSandboxConfig | None = None) -> None:
-        """A sandbox that an earlier node process attached stays."""
+        """Keep a sandbox that an earlier node process attached."""
         self._wanted[sandbox_id] = None
 
     async def detach(self, sandbox_id: str, ip: str = "") -> None:
-        """DEL. Unknown, or deleted already, is a success. Raises RuntimeServiceError; to be repeated then."""
+        """Run DEL. Unknown, or deleted already, is a success. Raises RuntimeServiceError; repeat it then."""
         attachment = self._attachments.find(sandbox_id)
         if attachment is None:
             self._wanted.pop(sandbox_id, None)  # never attached, or deleted by a process that died then
@@ -166,7 +166,7 @@ class CNINetwork:
             log.warning("the network of sandbox %s cannot be destroyed yet: %s", attachment.container_id, error)
 
     async def collect(self) -> None:
-        """Delete what belongs to no sandbox; then report to the plugins which do (GC, from 1.1 on). Never raises.
+        """Delete what belongs to no sandbox; then tell the plugins which attachments do (GC, from 1.1). Never raises.
 
         Once, when everything that the runtime knows has been adopted.
         """
@@ -179,7 +179,7 @@ class CNINetwork:
             log.warning("CNI garbage collection: %s", error)
 
     async def run(self) -> None:
-        """`collect`, and try again what could not be deleted, until cancelled."""
+        """Run `collect`, and retry what could not be deleted, until cancelled."""
         await self.collect()
         while True:
             with suppress(TimeoutError):
@@ -195,7 +195,7 @@ class CNINetwork:
                     await self._delete_or_tell(attachment)
 
     async def status(self) -> str:
-        """Why no Pod could be attached, "" when one could; at most `STATUS_SECONDS` old."""
+        """Return why no Pod could be attached, "" if one could; at most `STATUS_SECONDS` old."""
         now = monotonic(self._world.clock)
         if self._status is None or now - self._status[0] >= STATUS_SECONDS:
             self._status = now, await self._ask_status()

@@ -28,7 +28,7 @@ class Plugins:
         self._seconds = seconds
 
     def find(self, name: str) -> str:
-        """The path of a plugin. Raises CNIError. Source: libcni pkg/invoke/find.go:FindInPath."""
+        """Return the path of a plugin. Raises CNIError. Source: libcni pkg/invoke/find.go:FindInPath."""
         for directory in self.bin_dirs:
             path = os.path.join(directory, name)
             if os.path.isfile(path) and os.access(path, os.X_OK):
@@ -36,7 +36,7 @@ class Plugins:
         raise CNIError(f'failed to find plugin "{name}" in path [{" ".join(self.bin_dirs)}]')
 
     async def run(self, name: str, variables: dict[str, str], stdin: bytes, lock: int = -1) -> bytes:
-        """What it answers. Raises CNIError. When this is cancelled, or takes too long, the plugin is dead afterwards.
+        """Run a plugin and return its answer. Raises CNIError. If cancelled or too slow, the plugin is dead afterwards.
 
         `lock` is a descriptor that the plugin keeps open as long as it lives.
         """
@@ -88,7 +88,7 @@ class Plugins:
 
 @contextmanager
 def lock_file(path: str) -> Iterator[int]:
-    """A descriptor of a file to lock."""
+    """Open a file to lock; yield its descriptor."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         yield fd

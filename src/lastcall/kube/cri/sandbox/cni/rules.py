@@ -73,7 +73,7 @@ def request(
     previous: Result | None = None,
     more: dict[str, Any] | None = None,
 ) -> bytes:
-    """What a plugin reads on its standard input (specification, "Deriving execution configuration")."""
+    """Return what a plugin reads on its standard input (specification, "Deriving execution configuration")."""
     value = {**plugin, "cniVersion": version, "name": network.name}
     wanted = plugin.get("capabilities") or {}
     runtime = {name: capability_args[name] for name in sorted(wanted) if wanted[name] and name in capability_args}
@@ -92,7 +92,7 @@ def previous_for_delete(attachment: Attachment) -> Result | None:
 
 
 def pod_args(sandbox_id: str, config: PodSandboxConfig) -> tuple[tuple[str, str], ...]:
-    """CNI_ARGS, as containerd's toCNILabels has them. A value cannot have a `;`: names of Kubernetes have none."""
+    """Return CNI_ARGS as containerd's toCNILabels has them. A value cannot have `;`: names of Kubernetes have none."""
     return (
         ("IgnoreUnknown", "1"),
         ("K8S_POD_NAMESPACE", config.metadata.namespace),
@@ -103,7 +103,7 @@ def pod_args(sandbox_id: str, config: PodSandboxConfig) -> tuple[tuple[str, str]
 
 
 def pod_capability_args(config: PodSandboxConfig, pod_cidr: str) -> dict[str, Any]:
-    """What plugins may ask for with `capabilities`.
+    """Return what plugins may ask for with `capabilities`.
 
     portMappings, bandwidth (bits a second), dns, cgroupPath and the annotations are containerd's; ipRanges, the node's
     podCIDR, were dockershim's (network/cni/cni.go:buildCNIRuntimeConf).
@@ -152,7 +152,7 @@ def _bandwidth(annotations: dict[str, str]) -> dict[str, int]:
 
 
 def parse_result(stdout: bytes) -> Result:
-    """The answer to ADD. Raises CNIError."""
+    """Parse the answer to ADD. Raises CNIError."""
     try:
         value = loads(stdout)
     except ValueError as error:
@@ -163,7 +163,7 @@ def parse_result(stdout: bytes) -> Result:
 
 
 def parse_versions(stdout: bytes) -> tuple[str, ...]:
-    """The answer to VERSION. Raises CNIError."""
+    """Parse the answer to VERSION. Raises CNIError."""
     found = parse_result(stdout).get("supportedVersions")
     if not isinstance(found, list):
         raise CNIError("its answer has no supportedVersions", BAD_CONTENT)
@@ -171,7 +171,7 @@ def parse_versions(stdout: bytes) -> tuple[str, ...]:
 
 
 def failure(ended: str, stdout: bytes, stderr: bytes) -> CNIError:
-    """Why a plugin failed that ended with a status other than 0 (libcni pkg/invoke/raw_exec.go:pluginErr).
+    """Return why a plugin failed that ended with a status other than 0 (libcni pkg/invoke/raw_exec.go:pluginErr).
 
     `ended` is `exit status 1`, `signal: killed`.
     """
@@ -194,13 +194,13 @@ def failure(ended: str, stdout: bytes, stderr: bytes) -> CNIError:
 
 
 def of_plugin(plugin: Configuration, verb: str, error: CNIError) -> CNIError:
-    """The error with the plugin named (libcni api.go:pluginDescription)."""
+    """Name the plugin in the error (libcni api.go:pluginDescription)."""
     name = f" name={json.dumps(plugin['name'])}" if plugin.get("name") else ""
     return CNIError(f"plugin type={json.dumps(plugin['type'])}{name} failed ({_PAST[verb]}): {error}", error.code)
 
 
 def addresses(result: Result, ifname: str = IFNAME) -> tuple[str, ...]:
-    """The addresses of the Pod's own interface, IPv4 first (containerd sandbox_run.go:selectPodIPs).
+    """Return the addresses of the Pod's own interface, IPv4 first (containerd sandbox_run.go:selectPodIPs).
 
     Raises CNIError for an invalid address. Results before 0.3.0 have one of each family.
     """
@@ -235,5 +235,5 @@ def _interface(result: Result, address: Any) -> str:
 
 
 def is_gone(error: CNIError) -> bool:
-    """Whether a failed DEL says that there is nothing to delete (containerd's go-cni cni.go:Remove)."""
+    """Return whether a failed DEL says that there is nothing to delete (containerd's go-cni cni.go:Remove)."""
     return "not found" in str(error)

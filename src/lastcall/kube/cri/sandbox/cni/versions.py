@@ -11,18 +11,18 @@ OLDEST = VERSIONS[0]
 
 
 def newest(offered: Iterable[str]) -> tuple[str, ...]:
-    """The known ones of `offered`, newest first, each once."""
+    """Return the known ones of `offered`, newest first, each once."""
     wanted = frozenset(offered)
     return tuple(version for version in reversed(VERSIONS) if version in wanted)
 
 
 def at_least(version: str, least: str) -> bool:
-    """Whether a known version is `least` or newer."""
+    """Return whether a known version is `least` or newer."""
     return VERSIONS.index(version) >= VERSIONS.index(least)
 
 
 def choose(offered: Iterable[str], supported: Iterable[Iterable[str]]) -> str:
-    """The newest of `offered` that every plugin supports; without such a one the newest, and the plugin says why not.
+    """Choose the newest of `offered` that every plugin supports; without one the newest: the plugin says why not.
 
     `supported` are the plugins' own lists (CNI specification, VERSION).
     """

@@ -17,7 +17,7 @@ from lastcall.kube.cri.sandbox.images.manifest import children
 
 
 def write_archive(layout: ImageLayout, name: str, manifest: Descriptor, target: Path) -> int:
-    """Write one image under its normalised name; answers its bytes. Whole or not at all. Raises ImageError."""
+    """Write one image under its normalised name; return its bytes. Whole or not at all. Raises ImageError."""
     config, layers = children(manifest, layout.document(manifest))
     named = Descriptor(
         manifest.media_type,

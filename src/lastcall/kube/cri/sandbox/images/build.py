@@ -43,7 +43,7 @@ class ImageContent:
 
 
 def write_image(layout: ImageLayout, name: str, content: ImageContent) -> Descriptor:
-    """Store an image under its normalised name; answers its manifest. Raises ImageError."""
+    """Store an image under its normalised name; return its manifest. Raises ImageError."""
     with layout.locked():
         with layout.new_blob(LAYER) as blob:
             write_layer(blob, content.files)
@@ -68,7 +68,7 @@ def write_image(layout: ImageLayout, name: str, content: ImageContent) -> Descri
 
 
 def render_config(config: ImageConfig) -> dict[str, Any]:
-    """The `config` object of an image configuration; empty fields are left out."""
+    """Return the `config` object of an image configuration; empty fields are left out."""
     value: dict[str, Any] = {
         "Entrypoint": list(config.entrypoint),
         "Cmd": list(config.cmd),

@@ -49,7 +49,7 @@ class Catalogue:
 
 
 def read_layout(layout: ImageLayout) -> Catalogue:
-    """The images of a layout, each manifest with all its names. A broken one does not hide the others."""
+    """Read the images of a layout, each manifest with all its names. A broken one does not hide the others."""
     grouped: dict[str, list[Descriptor]] = {}
     for entry in layout.index():
         grouped.setdefault(entry.digest, []).append(entry)
@@ -104,7 +104,7 @@ def _name_of(entry: Descriptor) -> Reference | None:
 
 
 def parse_config(value: Any) -> ImageConfig:
-    """The `config` object of an image configuration. Raises ImageError for fields of a wrong type."""
+    """Parse the `config` object of an image configuration. Raises ImageError for fields of a wrong type."""
     fields = value or {}
     if not isinstance(fields, dict):
         raise ImageError("the image's config is not an object")
@@ -132,7 +132,7 @@ def parse_config(value: Any) -> ImageConfig:
 
 
 def one_of_each(images: Iterable[Image]) -> dict[str, Image]:
-    """By id: an image that is there under several manifests is one, with the names of all, pinned if one of them is.
+    """Return images by id: one with several manifests is one, with the names of all, pinned if one of them is.
 
     Source: containerd internal/cri/store/image/image.go (an image's references and those that pin it).
     """

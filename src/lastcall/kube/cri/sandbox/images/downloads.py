@@ -71,7 +71,7 @@ class Download:
         self._hash, self.offset = hashlib.sha256(), 0
 
     def write(self, data: bytes) -> None:
-        """Raises ImageError for more bytes than the blob has, and when they cannot be written."""
+        """Write data. Raises ImageError for more bytes than the blob has, and if they cannot be written."""
         if self.offset + len(data) > self._descriptor.size:
             self.restart()
             raise ImageError(
@@ -93,7 +93,7 @@ class Download:
 
     @property
     def digest(self) -> str:
-        """Of the bytes that are here."""
+        """Return the digest of the bytes that are here."""
         return f"sha256:{self._hash.hexdigest()}"
 
     async def commit(self) -> None:
@@ -112,7 +112,7 @@ class Download:
             raise _failed(self._layout, error) from error
 
     def close(self) -> None:
-        """Let it go; an empty one leaves nothing."""
+        """Close the download; an empty one leaves nothing."""
         if self.offset == 0:
             with suppress(OSError):
                 if os.path.samestat(os.fstat(self._fd), os.stat(self._path)):

@@ -73,11 +73,10 @@ def import_images(
     stdin: BinaryIO | None = None,
     on_bytes: Callable[[int], None] = lambda size: None,
 ) -> list[Imported]:
-    """Take every image of `source` (a path, or "-" for `stdin`) into the layout. `on_bytes` gets the number of
-    bytes that are written already.
+    """Import every image of `source` (a path, or "-" for `stdin`) into the layout.
 
-    `name` is for an archive with one image, which then has that name only. Raises ImageError, and RuntimeServiceError
-    with reason InvalidImageName for an invalid name.
+    `on_bytes` gets the number of bytes that are written already. `name` is for an archive with one image, which then
+    has that name only. Raises ImageError, and RuntimeServiceError with reason InvalidImageName for an invalid name.
     """
     shown = "stdin" if source == STDIN else source
     wanted = str(parse_reference(name)) if name else ""

@@ -48,12 +48,12 @@ def host_image() -> ImageContent:
 
 
 def static_busybox() -> str | None:
-    """The host's busybox that runs without any library, if it has one."""
+    """Return the host's busybox that runs without any library, if it has one."""
     return next((path for path in _BUSYBOX if os.access(path, os.X_OK) and is_static(path)), None)
 
 
 def busybox_image(busybox: str) -> ImageContent:
-    """busybox in /bin with a link for each applet."""
+    """Return an image with busybox in /bin and a link for each applet."""
     files: dict[str, tuple[bytes | str | Path, int]] = {
         **_SKELETON,
         "bin": (b"", _DIRECTORY | 0o755),
@@ -91,7 +91,7 @@ def host_directories() -> ImageContent:
 
 
 def python_image() -> ImageContent:
-    """The host's directories, and the Python that runs this program as `python` and `python3`."""
+    """Return the host's directories, and the Python that runs this program as `python` and `python3`."""
     host = host_directories()
     interpreter = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
     binds = host.annotations[HOST_BINDS].split(":")
@@ -115,7 +115,7 @@ def _with_parents(files: Files) -> Files:
 
 
 def is_static(path: str) -> bool:
-    """Whether a file is an ELF program that names no interpreter, so that it runs in an empty root."""
+    """Return whether a file is an ELF program that names no interpreter, so that it runs in an empty root."""
     try:
         with open(path, "rb") as file:
             identification = file.read(16)

@@ -141,7 +141,7 @@ def _verified(blob: BinaryIO, digest: str, diff_id: str) -> Iterator[tarfile.Tar
 
 
 def split_name(name: str) -> tuple[str, ...]:
-    """The components of an entry's name, relative to the root. Raises ImageError for `..` and NUL."""
+    """Split an entry's name into its components, relative to the root. Raises ImageError for `..` and NUL."""
     if "\0" in name:
         raise ImageError(f"layer entry {name!r}: a NUL in a name")
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
@@ -151,7 +151,7 @@ def split_name(name: str) -> tuple[str, ...]:
 
 
 def hidden_by(parts: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The path that a whiteout entry hides, None for other entries; for an opaque marker its directory."""
+    """Return the path that a whiteout entry hides, None for other entries; for an opaque marker its directory."""
     if not parts or not parts[-1].startswith(_WHITEOUT):
         return None
     if parts[-1] == _OPAQUE:
@@ -262,7 +262,7 @@ class Extractor:
             raise NeedsMerge("/".join(parts)) from error
 
     def remove(self, parts: tuple[str, ...], *, children_only: bool) -> None:
-        """Take a path of the layers below away, or all that is in a directory. Not there is fine."""
+        """Remove a path of the layers below, or all that is in a directory. A missing one is fine."""
         if not children_only:
             self._make_way(parts)
             return
@@ -379,6 +379,6 @@ def _set_file_capabilities(fd: int, entry: tarfile.TarInfo) -> None:
 
 
 def mapped_ids() -> int:
-    """How many user ids this user namespace has."""
+    """Count the user ids of this user namespace."""
     with open("/proc/self/uid_map") as file:
         return sum(int(line.split()[2]) for line in file)

@@ -60,7 +60,7 @@ class Descriptor:
 
     @staticmethod
     def parse(value: Any) -> "Descriptor":
-        """Raises ImageError for anything but a descriptor with a sha256 digest."""
+        """Parse a descriptor. Raises ImageError for anything but one with a sha256 digest."""
         if not isinstance(value, dict) or not _DIGEST.fullmatch(str(value.get("digest", ""))):
             raise ImageError(f"not a descriptor with a sha256 digest: {json.dumps(value)[:200]}")
         size = value.get("size")
@@ -89,7 +89,7 @@ class ImageLayout:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def version(self) -> tuple[int, int]:
-        """Changes whenever the index changes."""
+        """Return a value that changes whenever the index changes."""
         try:
             status = os.stat(self.root / "index.json")
         except OSError:
@@ -97,7 +97,7 @@ class ImageLayout:
         return (status.st_mtime_ns, status.st_ino)
 
     def index(self) -> list[Descriptor]:
-        """The images' manifests, with their names as annotations. Raises ImageError for an unreadable index."""
+        """Return the images' manifests, with their names as annotations. Raises ImageError for an unreadable index."""
         path = self.root / "index.json"
         try:
             value = json.loads(path.read_bytes())
@@ -111,7 +111,7 @@ class ImageLayout:
         return [Descriptor.parse(manifest) for manifest in manifests]
 
     def document(self, descriptor: Descriptor) -> dict[str, Any]:
-        """A manifest, index or config, its digest verified. Raises ImageError."""
+        """Read a manifest, index or config, and verify its digest. Raises ImageError."""
         if descriptor.size > MAX_DOCUMENT:
             raise ImageError(f"{descriptor.digest}: {descriptor.size} bytes is too much for a manifest or config")
         with self.open_blob(descriptor) as blob:
@@ -129,21 +129,21 @@ class ImageLayout:
         return cast(dict[str, Any], value)
 
     def has(self, descriptor: Descriptor) -> bool:
-        """Whether the blob is there; only what had its digest was ever given its name."""
+        """Return whether the blob exists; only what had its digest was ever given its name."""
         try:
             return os.stat(self.blob_path(descriptor.digest)).st_size == descriptor.size
         except OSError:
             return False
 
     def writable(self) -> bool:
-        """Whether this process may write here, or make the directory; changes nothing."""
+        """Return whether this process may write here, or make the directory; changes nothing."""
         place = self.root
         while not place.exists() and place != place.parent:
             place = place.parent
         return place.is_dir() and os.access(place, os.W_OK | os.X_OK)
 
     def occupied(self) -> int:
-        """Bytes of all blobs and downloads."""
+        """Return the bytes of all blobs and downloads."""
         total = 0
         for directory in ("blobs/sha256", "downloads"):
             with suppress(OSError), os.scandir(self.root / directory) as entries:
@@ -151,19 +151,19 @@ class ImageLayout:
         return total
 
     def touch(self, digest: str) -> None:
-        """Note that an image is used now: the modification time of its manifest says when it was last."""
+        """Note that an image is used now: the modification time of its manifest tells when it was last used."""
         with suppress(OSError):
             os.utime(self.blob_path(digest))
 
     def last_used(self, digest: str) -> float:
-        """Seconds since the epoch; 0 when its manifest is not there."""
+        """Return the seconds since the epoch of the last use; 0 if its manifest does not exist."""
         try:
             return os.stat(self.blob_path(digest)).st_mtime
         except OSError:
             return 0.0
 
     def manifest(self, descriptor: Descriptor) -> tuple[Descriptor, dict[str, Any]]:
-        """The image manifest for this machine, and its own descriptor; looks into an index of platforms."""
+        """Return the image manifest for this machine, and its own descriptor; looks into an index of platforms."""
         value = self.document(descriptor)
         for _ in range(MAX_NESTING):
             if descriptor.media_type not in INDEXES:
@@ -173,7 +173,7 @@ class ImageLayout:
         raise ImageError(f"{descriptor.digest}: image indexes are nested more than {MAX_NESTING} deep")
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
-        """The blob's bytes, not verified: the reader hashes what it reads. Raises ImageError."""
+        """Open the blob, whose bytes are not verified: the reader hashes what it reads. Raises ImageError."""
         path = self.blob_path(descriptor.digest)
         try:
             return open(path, "rb")
@@ -181,7 +181,7 @@ class ImageLayout:
             raise ImageError(f"the image store lacks blob {descriptor.digest}: {error}") from error
 
     def blob_path(self, digest: str) -> Path:
-        """Where a blob is, or will be."""
+        """Return where a blob is, or will be."""
         return self.root / "blobs" / "sha256" / digest.removeprefix("sha256:")
 
     # -- writing -----------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class ImageLayout:
             self._write_index([*(d for d in self.index() if d.annotations.get(IMAGE_NAME) != name), named])
 
     def remove(self, digest: str, name: str = "") -> None:
-        """Take one name, or without `name` all names, from a manifest, and drop the blobs nobody needs any more."""
+        """Remove one name, or without `name` all names, of a manifest, and drop the blobs nobody needs any more."""
         with self.locked():
             kept = [
                 entry
@@ -275,7 +275,7 @@ class ImageLayout:
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Around writing blobs and naming them: nobody collects meanwhile, however long it takes. Raises ImageError."""
+        """Hold the layout while blobs are written and named: nobody collects meanwhile. Raises ImageError."""
         fd = self._open_lock(".writers")
         try:
             fcntl.flock(fd, fcntl.LOCK_SH)
@@ -335,7 +335,7 @@ class ImageLayout:
 
 
 def choose_manifest(digest: str, index: dict[str, Any], platform: Platform | None = None) -> Descriptor:
-    """What an image index has for a platform (None: this machine's). Raises ImageError."""
+    """Choose what an image index has for a platform (None: this machine's). Raises ImageError."""
     entries = index.get("manifests")
     wanted = platform or this_machine()
     entry = choose(entries, wanted) if isinstance(entries, list) else None
@@ -368,5 +368,5 @@ class BlobWriter:
         return self._file.write(data)
 
     def descriptor(self) -> Descriptor:
-        """What was written so far."""
+        """Return the descriptor of what was written so far."""
         return Descriptor(self._media_type, f"sha256:{self._hash.hexdigest()}", self._size)

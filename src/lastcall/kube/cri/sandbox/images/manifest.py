@@ -23,7 +23,7 @@ _SCHEMA_1 = (
 
 
 def children(chosen: Descriptor, manifest: dict[str, Any]) -> tuple[Descriptor, list[Descriptor]]:
-    """The config and the layers of an image manifest. Raises ImageError."""
+    """Return the config and the layers of an image manifest. Raises ImageError."""
     layers = manifest.get("layers")
     if not isinstance(layers, list) or len(layers) > MAX_LAYERS:
         raise ImageError(f"manifest {chosen.digest}: layers is not a list of at most {MAX_LAYERS} layers")
@@ -36,7 +36,7 @@ def children(chosen: Descriptor, manifest: dict[str, Any]) -> tuple[Descriptor, 
 
 
 def manifest_kind(data: bytes, media_type: str, digest: str) -> str:
-    """The media type of a manifest, from what it says itself. Raises ImageError for what is two things, or neither.
+    """Return the media type of a manifest, from its content. Raises ImageError if it is two things, or neither.
 
     Source: containerd core/images/image.go:validateMediaType (GHSA-77vh-xpmg-72qh).
     """
@@ -62,7 +62,7 @@ def manifest_kind(data: bytes, media_type: str, digest: str) -> str:
 def check_config(
     layout: ImageLayout, chosen: Descriptor, config: Descriptor, layers: list[Descriptor], platform: Platform | None
 ) -> None:
-    """Whether the image is for the platform (None: this machine's) and its config knows its layers. Raises ImageError.
+    """Check that the image is for the platform (None: this machine's) and its config has its layers. Raises ImageError.
 
     `config` is in the layout.
     """

@@ -62,7 +62,7 @@ class Base:
 
 
 def add_layer(base: Base, name: str, content: ImageContent, made_by: str) -> Descriptor:
-    """Store the base with `content` on top under a normalised name; answers the manifest.
+    """Store the base with `content` on top under a normalised name; return the manifest.
 
     Entrypoint and Cmd are replaced by those of `content.config`, its Env is added to the base's. `made_by` is part of
     the image's history. Raises ImageError.

@@ -42,7 +42,7 @@ class Platform:
 
 
 def this_machine() -> Platform:
-    """The platform of the kernel that runs us."""
+    """Return the platform of the kernel that runs us."""
     machine = os.uname().machine
     return _normalised("linux", *_ARCHITECTURES.get(machine, (machine, "")))
 
@@ -61,7 +61,7 @@ def parse_platform(text: str) -> Platform:
 
 
 def platform_of(value: Any) -> Platform | None:
-    """The platform of an index entry or an image configuration; None where it says none."""
+    """Return the platform of an index entry or an image configuration; None if it says none."""
     if not isinstance(value, dict) or not value.get("architecture"):
         return None
     texts = [str(value.get(key) or "").lower() for key in ("os", "architecture", "variant")]
@@ -70,7 +70,7 @@ def platform_of(value: Any) -> Platform | None:
 
 
 def rank(offered: Platform | None, wanted: Platform) -> int | None:
-    """How well an image fits, 0 is best; None when it does not run. No platform fits anything, as a last resort."""
+    """Rank how well an image fits: 0 is best, None does not run. No platform fits anything, as a last resort."""
     if offered is None:
         return 1000
     if offered.os != wanted.os:
@@ -87,7 +87,7 @@ def rank(offered: Platform | None, wanted: Platform) -> int | None:
 
 
 def choose(entries: Sequence[Any], wanted: Platform) -> Any | None:
-    """The entry of an image index that fits best, the first of equals; None when none does."""
+    """Choose the entry of an image index that fits best, the first of equals; None if none does."""
     best: tuple[int, Any] | None = None
     for entry in entries:
         if not isinstance(entry, dict):

@@ -113,7 +113,7 @@ class Registry:
     # -- what a pull asks --------------------------------------------------------------------------------------------
 
     async def resolve(self) -> Resolved:
-        """What the reference's tag or digest names now. Raises RegistryError."""
+        """Return what the reference's tag or digest names now. Raises RegistryError."""
         url = self._url(f"manifests/{self._reference.digest or self._reference.tag}")
         response = await self._answer("HEAD", url, {"Accept": ", ".join(MANIFEST_TYPES)})
         with _closing(response):
@@ -125,7 +125,7 @@ class Registry:
             return Resolved(response.headers.get("Docker-Content-Digest", ""), response.content_type)
 
     async def manifest(self, name: str) -> tuple[bytes, str]:
-        """The bytes of a manifest (`name` is a tag or digest), not verified, and its media type.
+        """Fetch a manifest (`name` is a tag or digest): its bytes, not verified, and its media type.
 
         Raises RegistryError.
         """
@@ -138,7 +138,7 @@ class Registry:
 
     @asynccontextmanager
     async def blob(self, digest: str, offset: int) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
-        """A blob's bytes from `offset` on: (where they really begin, the bytes). Raises RegistryError, also midway."""
+        """Fetch a blob from `offset` on: (where it really begins, the bytes). Raises RegistryError, also midway."""
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         response = await self._answer("GET", self._url(f"blobs/{digest}"), headers)
         if response.status == 416 and offset:
@@ -343,7 +343,7 @@ class _Connector(DialledConnector):
 
 
 def base_url(domain: str) -> URL:
-    """Where a registry answers: plain http on loopback (but for port 443), https anywhere else."""
+    """Return where a registry answers: plain http on loopback (except port 443), https anywhere else."""
     if domain == DEFAULT_DOMAIN:
         return URL("https://registry-1.docker.io")
     url = URL(f"https://{domain}")
@@ -351,7 +351,7 @@ def base_url(domain: str) -> URL:
 
 
 def is_loopback(url: URL) -> bool:
-    """Whether a URL's host is this machine by its name alone."""
+    """Return whether a URL's host is this machine by its name alone."""
     host = url.host or ""
     try:
         return ipaddress.ip_address(host).is_loopback or ipaddress.ip_address(host).is_unspecified

@@ -26,7 +26,7 @@ class Challenge:
 
 
 def parse_challenges(headers: list[str]) -> list[Challenge]:
-    """All challenges of all headers, several in one header too. What cannot be read ends a header."""
+    """Parse all challenges of all headers, several in one header too. What cannot be read ends a header."""
     found = []
     for header in headers:
         position = 0
@@ -42,12 +42,12 @@ def parse_challenges(headers: list[str]) -> list[Challenge]:
 
 
 def basic(auth: AuthConfig) -> str:
-    """The value of an Authorization header."""
+    """Return the value of an Authorization header."""
     return f"Basic {base64.b64encode(f'{auth.username}:{auth.password}'.encode()).decode()}"
 
 
 def read_token(body: bytes) -> str:
-    """The token of a token server's answer. Raises ValueError."""
+    """Read the token of a token server's answer. Raises ValueError."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

@@ -141,7 +141,7 @@ class ImageStore:
         return list(one_of_each(unpacked.image() for unpacked in self._on_node.all()).values())
 
     async def remove_image(self, image: str) -> None:
-        """Take an image off this node: its layers, and itself where it was pulled into the cluster's own tmpfs.
+        """Remove an image from this node: its layers, and itself if it was pulled into the cluster's own tmpfs.
 
         The user's layout is not touched (`remove` does that): a Pod that asks again unpacks again. Not to be called for
         an image that a container has. One that is not there is a success. Raises RuntimeServiceError.
@@ -206,7 +206,7 @@ class ImageStore:
         return found.image
 
     def remove(self, image: str) -> bool:
-        """Take a name away, and with the last name, or by its id or digest, the image; whether it was there.
+        """Remove a name, and with the last name, or by its id or digest, the image; return whether it existed.
 
         An id or digest may be cut short (12 digits, as `lastcall image ls` shows them). Raises RuntimeServiceError.
         """

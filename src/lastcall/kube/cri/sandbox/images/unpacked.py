@@ -41,13 +41,13 @@ class UnpackedImage:
     pinned: bool = False
 
     def is_called(self, name: str) -> bool:
-        """By id (with or without `sha256:`), manifest digest, tag or digest."""
+        """Return whether a name means it: id (with or without `sha256:`), manifest digest, tag or digest."""
         return name in (self.id, self.id.removeprefix("sha256:"), self.manifest_digest, *self.repo_tags) or (
             name in self.repo_digests
         )
 
     def image(self) -> Image:
-        """As CRI lists it."""
+        """Return the image as CRI lists it."""
         return Image(self.id, self.repo_tags, self.repo_digests, self.size, pinned=self.pinned)
 
 
@@ -59,7 +59,7 @@ class UnpackedImages:
         self._images: dict[str, UnpackedImage] | None = None
 
     def find(self, manifest_digest: str) -> tuple[str, ...] | None:
-        """The lower directories of an image, the uppermost first; None when it is not unpacked."""
+        """Return the lower directories of an image, the uppermost first; None if it is not unpacked."""
         image = self._known().get(manifest_digest)
         return None if image is None else tuple(str(self._root / name) for name in image.directories)
 
@@ -67,7 +67,7 @@ class UnpackedImages:
         return list(self._known().values())
 
     def add(self, image: Image, manifest_digest: str, directories: tuple[str, ...], *, pinned: bool) -> None:
-        """Its directories are there. Raises OSError."""
+        """Record an image whose directories exist. Raises OSError."""
         names = tuple(os.path.basename(path) for path in directories)
         size = sum(disk_usage(path) for path in dict.fromkeys(directories))
         unpacked = UnpackedImage(manifest_digest, image.id, image.repo_tags, image.repo_digests, names, size, pinned)
@@ -76,7 +76,7 @@ class UnpackedImages:
         self._known()[manifest_digest] = unpacked
 
     def remove(self, manifest_digest: str) -> None:
-        """Take an image away, with the layers that no other one has. Raises OSError."""
+        """Remove an image, with the layers that no other one has. Raises OSError."""
         image = self._known().pop(manifest_digest, None)
         if image is None:
             return
@@ -88,7 +88,7 @@ class UnpackedImages:
                 _empty(self._root, name)
 
     def fill(self, name: str, fill: Callable[[str], None]) -> str:
-        """The path of a directory that is either filled completely or not there. Raises ImageError."""
+        """Return the path of a directory that `fill` fills completely, or not at all. Raises ImageError."""
         final = self._root / name
         if final.is_dir():
             return str(final)
@@ -157,7 +157,7 @@ def _empty(root: Path, name: str) -> None:
 
 
 def disk_usage(directory: str) -> int:
-    """Bytes that the files of a tree take, each once. Links are not followed."""
+    """Return the bytes that the files of a tree take, each once. Links are not followed."""
     seen: dict[tuple[int, int], int] = {}
     waiting = [directory]
     while waiting:

@@ -11,7 +11,7 @@ _MAX_LAYERS = 40  # overlayfs' options must fit into one page; more layers are m
 
 
 def unpack(stored: Stored, on_node: UnpackedImages) -> tuple[str, ...]:
-    """The image's lower directories, the uppermost first. Raises ImageError."""
+    """Unpack the image; return its lower directories, the uppermost first. Raises ImageError."""
     try:
         if len(stored.layers) > _MAX_LAYERS:
             raise NeedsMerge

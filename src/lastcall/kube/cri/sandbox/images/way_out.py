@@ -15,9 +15,9 @@ class WayOut(Protocol):
     """Connections from the host, and the credentials of the user who started the cluster."""
 
     async def dial(self, host: str, port: int, *, tls: bool) -> socket.socket:
-        """A connected, non-blocking socket, through the host's proxy where there is one. Raises DialError."""
+        """Return a connected, non-blocking socket, through the host's proxy if there is one. Raises DialError."""
         ...
 
     async def credentials(self, repository: str) -> "AuthConfig | None":
-        """For `registry[:port]/path`. Raises RuntimeServiceError."""
+        """Return the credentials for `registry[:port]/path`. Raises RuntimeServiceError."""
         ...

@@ -22,7 +22,7 @@ ALLOW = 0x7FFF_0000
 
 
 def errno_action(number: int) -> int:
-    """The call is not made and fails with this errno; with 0 it is not made and succeeds."""
+    """Return the action by which the call is not made and fails with this errno; with 0 it succeeds."""
     return 0x0005_0000 | (number & 0xFFFF)
 
 
@@ -64,7 +64,7 @@ def compile_filter(
     other_architecture: int,
     unknown: tuple[int, int] | None = None,
 ) -> bytes:
-    """The program: for each number the first rule that fits, else `default`.
+    """Compile the program: for each number the first rule that fits, else `default`.
 
     `other_architecture` is the action for calls of another one, such as those of 32-bit programs, whose numbers mean
     something else. `unknown` is (first number, action) for everything from that number on that has no rules, x32

@@ -22,14 +22,14 @@ _HELPER_CALL = 0x3FFF  # shim/single_id/filter.py:HELPER_CALL
 
 
 def seccomp_available() -> bool:
-    """Whether this kernel takes filters, and we can make some for this machine. One that is asked for fails else."""
+    """Return whether this kernel takes filters and we can make some for this machine. Otherwise one asked for fails."""
     return os.uname().machine in MACHINES and privileges.has_seccomp_filters()
 
 
 def container_filter(
     profile_type: str, localhost_ref: str, capabilities: frozenset[str], *, single_user_id: bool
 ) -> dict[str, Any]:
-    """`{"name", "program"}` for the shim, the program in base64; Unconfined has none. Raises ProfileError.
+    """Return `{"name", "program"}` for the shim, the program in base64; Unconfined has none. Raises ProfileError.
 
     `capabilities` are the container's (`CAP_CHOWN`). With a single user id a profile does not get in the way of the
     program by which a process becomes another user. The file of a Localhost profile is read every time: it may change.

@@ -67,7 +67,7 @@ _AF_VSOCK = 40
 
 
 def default_profile() -> dict[str, Any]:
-    """The profile, in the JSON's shape."""
+    """Return the profile, in the JSON's shape."""
     allow = "SCMP_ACT_ALLOW"
     without_admin = {"caps": ["CAP_SYS_ADMIN"]}
     calls: list[dict[str, Any]] = [

@@ -40,7 +40,7 @@ def compile_profile(
     capabilities: frozenset[str],
     first: dict[str, list[bpf.Rule]] | None = None,
 ) -> bytes:
-    """The program for a container with these capabilities (`CAP_CHOWN`). Raises ProfileError.
+    """Compile the program for a container with these capabilities (`CAP_CHOWN`). Raises ProfileError.
 
     `first` has rules, by name or number, that go before those of the profile.
 
@@ -115,7 +115,7 @@ def _list(where: dict[str, Any], field: str) -> list[Any]:
 
 
 def load_profile(path: str) -> dict[str, Any]:
-    """A profile file of the node. Raises ProfileError in containerd's words."""
+    """Load a profile file of the node. Raises ProfileError in containerd's words."""
     try:
         with open(path, encoding="utf-8") as file:
             profile: dict[str, Any] = json.loads(file.read(_LARGEST_FILE))

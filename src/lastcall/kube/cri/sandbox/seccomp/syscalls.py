@@ -86,5 +86,5 @@ MACHINES = tuple(_TEXTS)
 
 @functools.lru_cache(maxsize=4)
 def system_calls(machine: str) -> dict[str, int]:
-    """Name → number; not to be changed. Raises KeyError for a machine that is not in `MACHINES`."""
+    """Return name → number; not to be changed. Raises KeyError for a machine that is not in `MACHINES`."""
     return _table(_TEXTS[machine])

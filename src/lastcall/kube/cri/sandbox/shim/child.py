@@ -47,7 +47,7 @@ _EXEC_FAILED = 255  # runc's exit code when the program is there but the kernel 
 def run_container(
     spec: dict[str, Any], status: socket.socket, stdio: Stdio, namespaces: dict[int, int], maps: Any
 ) -> NoReturn:
-    """Become the container's PID 1. `namespaces`: CLONE_NEW* flag → fd of the sandbox's namespace to join."""
+    """Run as the container's PID 1. `namespaces`: CLONE_NEW* flag → fd of the sandbox's namespace to join."""
 
     def prepare() -> None:
         limits.join(spec["cgroupFiles"])
@@ -142,7 +142,7 @@ def _report(status: socket.socket, message: str) -> None:
 
 
 def default_signals() -> None:
-    """Every signal at its default: ignored ones would outlive the execve (Python ignores SIGPIPE)."""
+    """Set every signal to its default: ignored ones would outlive the execve (Python ignores SIGPIPE)."""
     for number in signal.valid_signals():
         if signal.getsignal(number) not in (signal.SIG_DFL, None):
             signal.signal(number, signal.SIG_DFL)

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
         def started(self, container: Container) -> None: ...
         def start_failed(self, container: Container, text: str) -> None: ...
         def changed(self, container: Container) -> None:
-            """Its `info`."""
+            """Report that the container's `info` has changed."""
 
         def log_full(self, container: Container) -> None: ...
         def exited(self, container: Container) -> None: ...
         def alone(self, container: Container) -> bool:
-            """Whether no other container of its Pod runs."""
+            """Return whether no other container of its Pod runs."""
 
         def beside(self, container: Container) -> list[Container]:
             """Return the other containers of its Pod that run."""
@@ -137,7 +137,7 @@ class Container:
 
     @property
     def about(self) -> dict[str, str]:
-        """Whose processes these are, for the journals."""
+        """Return whose processes these are, for the journals."""
         return {"podUid": self.spec["podUid"], "container": self.spec["name"]}
 
     @property
@@ -146,11 +146,11 @@ class Container:
 
     @property
     def over(self) -> bool:
-        """Neither running nor about to."""
+        """Return whether it is neither running nor about to."""
         return self.process is None or self.process.exit is not None
 
     def start(self, pid_target: int) -> None:
-        """Clone and let go; the listener hears `started` or `start_failed`. Raises OSError.
+        """Clone and let go; the listener gets `started` or `start_failed`. Raises OSError.
 
         `pid_target`: pidfd whose PID namespace to join.
         """
@@ -212,7 +212,7 @@ class Container:
         self._unread = []
 
     def reopen_log(self) -> None:
-        """The log was renamed: go on in a new one. Raises OSError."""
+        """Reopen the log in a new file: it was renamed. Raises OSError."""
         self._log.reopen()
 
     def _hold(self, held: bool) -> None:
@@ -234,7 +234,7 @@ class Container:
         self.terminal = os.dup(fd)  # outlives the output, which may end first
 
     def supervise(self, listener: int) -> None:
-        """A process of the container runs as root with the cluster's only user id: answer for it."""
+        """Answer for a process of the container that runs as root with the cluster's only user id."""
         gid = self.spec["user"]["gid"]
         map_ids = gid is None or identity.mapped(gid, self._context.maps[1])
         self._supervisors = [each for each in self._supervisors if not each.closed]
@@ -383,7 +383,7 @@ class Container:
 
     @property
     def stdin(self) -> int:
-        """The end to write to, -1 when it is closed or there is none (a terminal is its own input)."""
+        """Return the end to write to, -1 if it is closed or there is none (a terminal is its own input)."""
         return self._stdin
 
     def close_stdin(self) -> None:
@@ -403,7 +403,7 @@ class Container:
             time.sleep(0.001)
 
     def send_signal(self, number: int, why: str) -> bool:
-        """Signal PID 1, after a look at how it will meet it; False when there is nobody to signal."""
+        """Signal PID 1, after a look at how it will meet it; return False if nothing is there to signal."""
         process = self.process
         if process is None or process.exit is not None:
             return False
@@ -462,7 +462,7 @@ class Container:
         return listeners_of_container(self._network, self.process.pid, lambda: self._listener.alone(self))
 
     def forget(self) -> None:
-        """What is on record of it is no longer needed."""
+        """Remove what is on record of it and no longer needed."""
         self.limits.remove()
         if self.process is not None:
             self.process.journal.remove()

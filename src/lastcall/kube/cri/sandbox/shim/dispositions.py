@@ -34,7 +34,7 @@ _SECONDS_BETWEEN_LOOKS = 0.001
 
 
 def signal_state(pid: int, number: int) -> ProcessSignalState | None:
-    """How the process would meet signal `number` right now; None when it is gone.
+    """Return how the process would meet signal `number` right now; None if it is gone.
 
     `disposition` is blocked (by every thread: pending until someone takes it), ignored, handled, or default. `taken`
     says how a handled one is: by a handler, by a thread that waits for it (sigwait), or by a signalfd. A PID 1
@@ -116,7 +116,7 @@ def _disposition(number: int, blocked: int, ignored: int, caught: int) -> Dispos
 
 
 def describe(pid: int, number: int) -> dict[str, Any] | None:
-    """A process for a person, and how it would meet signal `number`; None when it is gone.
+    """Describe a process for a person, and how it would meet signal `number`; None if it is gone.
 
     `containerPid` is its number in its own PID namespace, `state` one letter (proc_pid_status(5): Z is a zombie). Only
     its first thread is asked what it waits for: many processes are described, again and again.

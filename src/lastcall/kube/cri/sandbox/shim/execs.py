@@ -97,7 +97,7 @@ class Exec:
         return pid, pidfd
 
     def kill(self, why: str) -> None:
-        """End it with everything it started, if its descendants can be found. Idempotent."""
+        """Kill it with everything it started, if its descendants can be found. Idempotent."""
         if self._process is None or self._killed_because:
             return
         self._killed_because = why

@@ -69,7 +69,7 @@ class Family:
         return [each for pid, each in self.processes.items() if each["state"] in DEAD or pid in killed]
 
     def close(self) -> None:
-        """Report what still waits for its status, and let go of everything."""
+        """Close the family: report what still waits for its status, and release everything."""
         for timer, report in list(self._waiting.values()):
             timer.cancel()
             report()

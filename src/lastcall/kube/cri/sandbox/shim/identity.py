@@ -43,7 +43,7 @@ class Identity:
 
 
 def resolve(user: dict[str, Any]) -> Identity:
-    """Look the user up in this root's /etc/passwd and /etc/group. Raises SetupError for an unknown name.
+    """Look up the user in this root's /etc/passwd and /etc/group. Raises SetupError for an unknown name.
 
     `user`: `uid` and `gid` (None: the image's), `name` (the image's `user[:group]`), `groups` (supplementary, numbers),
     `strictGroups` (the groups of /etc/group do not count).
@@ -102,7 +102,7 @@ def _entries(path: str, fields: int) -> list[list[str]]:
 
 
 def capability_mask(spec: dict[str, Any]) -> int:
-    """The capabilities of a spec: the defaults plus `add` minus `drop`, `ALL` in either, everything when privileged.
+    """Return the capabilities of a spec: defaults plus `add` minus `drop`, `ALL` in either, all if privileged.
 
     Raises SetupError for an unknown name. Source: containerd internal/cri/server/container_create.go, WithCapabilities.
     """
@@ -124,12 +124,12 @@ def capability_mask(spec: dict[str, Any]) -> int:
 
 
 def mapped(number: int, id_map: list[tuple[int, int]]) -> bool:
-    """Whether this user namespace has the id."""
+    """Return whether this user namespace has the id."""
     return any(first <= number < first + count for first, count in id_map)
 
 
 def missing_groups(user: dict[str, Any], maps: tuple[list[tuple[int, int]], list[tuple[int, int]]]) -> list[int]:
-    """The supplementary groups that were asked for and that a process here cannot be a member of."""
+    """Return the supplementary groups that were asked for and that a process here cannot be a member of."""
     single = sum(count for _, count in maps[1]) <= 1
     return [gid for gid in user["groups"] if (single and gid != 0) or not mapped(gid, maps[1])]
 

@@ -24,11 +24,11 @@ class Users:
 
     @property
     def maps(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """The ids that there are in it, as `procfs.id_map` has them."""
+        """Return the ids that exist in it, as `procfs.id_map` has them."""
         return [(0, self.count)], [(0, self.count)]
 
     def outside(self, number: int) -> int:
-        """What an id of the Pod is for the shim; root's where the Pod has no such id."""
+        """Return what an id of the Pod is for the shim; root's if the Pod has no such id."""
         return self.first + (number if 0 <= number < self.count else 0)
 
 
@@ -59,7 +59,7 @@ def _ask_front(tree: int, users: Users, owners_fd: int) -> None:
 
 
 def cover(directory: str, users: Users) -> None:
-    """Lay over a directory what is in it, with the Pod's owners: every lookup of a path finds these.
+    """Cover a directory with its own content, with the Pod's owners: every lookup of a path finds these.
 
     Raises OSError.
     """

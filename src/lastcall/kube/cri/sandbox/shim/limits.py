@@ -28,46 +28,46 @@ class Limits:
         self._group_kills = self._cgroups.group_kills(self._path)
 
     def update(self, resources: dict[str, Any]) -> None:
-        """Other limits from now on. Raises OSError: on version 1, of a memory limit below what cannot be freed."""
+        """Set other limits from now on. Raises OSError: on version 1, for a memory limit below what cannot be freed."""
         self._cgroups.update_container(self._path, resources)
         self._resources = resources
 
     def view(self, *, privileged: bool) -> list[tuple[str, str]]:
-        """What the container is to see in /sys/fs/cgroup: (name, directory)."""
+        """Return what the container should see in /sys/fs/cgroup: (name, directory)."""
         return self._cgroups.view(self._path, privileged=privileged)
 
     def entrance(self) -> Entrance:
-        """How the container's first process, or one more, gets in."""
+        """Return how the container's first process, or one more, gets in."""
         return self._cgroups.entrance(self._path)
 
     @property
     def memory(self) -> int | None:
-        """The limit in bytes; None without one."""
+        """Return the limit in bytes; None without one."""
         return self._resources.get("memory_limit_in_bytes") or None
 
     def oom_kills(self) -> int | None:
-        """How many processes the kernel has killed in here for lack of memory since the start; None: nobody counts."""
+        """Count processes that the kernel killed in here for lack of memory since the start; None: nobody counts."""
         now = self._cgroups.oom_kills(self._path)
         return None if now is None or self._oom_kills is None else now - self._oom_kills
 
     def ended_together(self) -> bool | None:
-        """Whether the kernel has ended all processes in here at once for lack of memory; None: it does not say."""
+        """Return whether the kernel ended all processes here at once for lack of memory; None: it does not say."""
         now = self._cgroups.group_kills(self._path)
         return None if now is None or self._group_kills is None else now > self._group_kills
 
     def reached(self) -> bool | None:
-        """Whether the container's own memory limit was reached; False: it was that of its Pod or its node."""
+        """Return whether the container's own memory limit was reached; False: it was that of its Pod or its node."""
         return self._cgroups.limit_reached(self._path)
 
     def files(self) -> int | None:
-        """Bytes of files in memory that count for it, when its processes have ended; None: nobody counts."""
+        """Return the bytes of files in memory that count for it, when its processes have ended; None: nobody counts."""
         return self._cgroups.shared_memory(self._path)
 
     def usage(self) -> Usage | None:
         return self._cgroups.usage(self._path)
 
     def kill(self) -> None:
-        """End what is left, such as processes in a PID namespace that is not the container's own."""
+        """Kill what is left, such as processes in a PID namespace that is not the container's own."""
         self._cgroups.kill(self._path)
 
     def thaw(self) -> None:
@@ -75,7 +75,7 @@ class Limits:
         self._cgroups.thaw(self._path)
 
     def remove(self) -> None:
-        """What is busy stays, for the Pod's end or the cluster's."""
+        """Remove the groups. What is busy stays, for the Pod's end or the cluster's."""
         self._cgroups.remove_container(self._path)
 
 
@@ -87,7 +87,7 @@ class MachineKills:
         self._seen = self._read()
 
     def since_last(self) -> int:
-        """How many more than at the last look."""
+        """Return how many more there are than at the last look."""
         before, self._seen = self._seen, self._read()
         return max(0, self._seen - before)
 
@@ -100,7 +100,7 @@ class MachineKills:
 
 
 def join(files: list[str]) -> None:
-    """Become a member. Called by the child, before anything else and without threads. Raises OSError."""
+    """Join the groups. Called by the child, before anything else and without threads. Raises OSError."""
     for path in files:
         with open(path, "w") as file:
             file.write("0")

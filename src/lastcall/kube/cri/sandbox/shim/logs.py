@@ -22,7 +22,7 @@ LINES_PER_SECOND = 200
 
 
 def rfc3339_nano(wall_ns: int) -> str:
-    """Go's time.RFC3339Nano in UTC: nanoseconds without trailing zeros."""
+    """Format a time as Go's time.RFC3339Nano in UTC: nanoseconds without trailing zeros."""
     seconds, nanoseconds = divmod(wall_ns, 1_000_000_000)
     text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
     fraction = f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""
@@ -56,7 +56,7 @@ class LogFile:
         return fd, os.fstat(fd).st_size
 
     def reopen(self) -> None:
-        """Go on in a new file; the old one has been renamed. Raises OSError, and goes on in the old one then."""
+        """Go on in a new file; the old one has been renamed. Raises OSError, and then goes on in the old one."""
         if self._fd < 0:
             return
         fd, self._size = self._open()
@@ -68,7 +68,7 @@ class LogFile:
             self.on_hold(False)
 
     def write(self, data: bytes) -> None:
-        """A full disk loses the log, never the container."""
+        """Write to the log. A full disk loses the log, never the container."""
         if self._fd < 0 or (self._held and self.lossy):
             return
         try:
@@ -108,7 +108,7 @@ class Allowance:
         self._counted_at = now
 
     def take(self) -> bool:
-        """Return True if one more line may be told."""
+        """Return True if one more line may be reported."""
         if self._left < 1:
             return False
         self._left -= 1
@@ -136,7 +136,7 @@ class Stream:
         self._dropped = 0
 
     def feed(self, data: bytes) -> None:
-        """What was read from the pipe."""
+        """Take what was read from the pipe."""
         *lines, rest = (self._rest + data).split(b"\n") if self._rest else data.split(b"\n")
         pieces: list[tuple[bytes, bytes]] = []
         for line in lines:
@@ -152,7 +152,7 @@ class Stream:
         self._emit(pieces)
 
     def end(self) -> None:
-        """The stream is over."""
+        """End the stream: write what is left."""
         if self._rest:
             self._emit([(b"P ", self._rest)])
             self._rest = b""

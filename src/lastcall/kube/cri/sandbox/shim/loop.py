@@ -60,7 +60,7 @@ class Loop:
             self._epoll.modify(fd, events)
 
     def unwatch(self, fd: int) -> None:
-        """Before the fd is closed. Unknown fds are ignored."""
+        """Stop watching a descriptor, before it is closed. Unknown ones are ignored."""
         if self._callbacks.pop(fd, None) is not None:
             del self._events[fd]
             self._failures.pop(fd, None)
@@ -84,7 +84,7 @@ class Loop:
             self.run_once()
 
     def run_once(self) -> None:
-        """Wait for the next thing and do all that is due."""
+        """Wait for the next event and do all that is due."""
         for fd, events in self._epoll.poll(self._wait_seconds()):
             # An earlier callback of this round may have unwatched it.
             callback = self._callbacks.get(fd)

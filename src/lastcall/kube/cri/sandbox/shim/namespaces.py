@@ -49,10 +49,10 @@ class Sandbox:
 
 
 def create(identity: str, spec: dict[str, Any], own: Own, directory: str) -> Sandbox:
-    """Make the namespaces that `spec` asks for (`network`, `ipc`, `pid`: POD, CONTAINER or NODE; `users`: `first` and
-    `count` of the ids that the Pod has for its own, or None). Raises OSError.
+    """Make the namespaces that `spec` asks for. Raises OSError.
 
-    The shim enters them for a moment: it has one thread and nobody else sees it there.
+    `network`, `ipc` and `pid` are POD, CONTAINER or NODE; `users` has `first` and `count` of the ids that the Pod has
+    for its own, or is None. The shim enters them for a moment: it has one thread and nobody else sees it there.
     """
     sandbox = Sandbox(identity, spec)
     flags = 0
@@ -101,8 +101,10 @@ def _open_namespace(pid: int | str, name: str) -> int:
 
 
 def end_maker(sandbox: Sandbox, *, wait: bool) -> bool:
-    """Whether it is gone: without `wait` to be asked again. Not on the way of the Pod's start, because it takes
-    time."""
+    """End the process that made them; return whether it is gone. Without `wait` ask again.
+
+    It takes time, so it is not done while the Pod starts.
+    """
     if sandbox.maker:
         os.kill(sandbox.maker, signal.SIGKILL)
         if os.waitpid(sandbox.maker, 0 if wait else os.WNOHANG)[0] == sandbox.maker:
@@ -179,13 +181,13 @@ def _start_pause(sandbox: Sandbox) -> None:
 
 
 def kill_pause(sandbox: Sandbox) -> None:
-    """SIGKILL to the first process of the shared PID namespace, and with it to every other one there."""
+    """Send SIGKILL to the first process of the shared PID namespace, which ends every other one there."""
     with contextlib.suppress(ProcessLookupError):
         linux.pidfd_send_signal(sandbox.pause_pidfd, 9)
 
 
 def release(sandbox: Sandbox) -> None:
-    """Let go of everything; with the last process and descriptor the kernel ends the namespaces. Idempotent.
+    """Release everything; with the last process and descriptor the kernel ends the namespaces. Idempotent.
 
     Waits for the first process of a shared PID namespace: callers with an exec in there have seen it end before.
     """
@@ -207,7 +209,7 @@ def release(sandbox: Sandbox) -> None:
 
 
 def remove_shared_memory(path: str) -> None:
-    """Unmount a sandbox's /dev/shm and remove its directory. What is not there is no error."""
+    """Unmount a sandbox's /dev/shm and remove its directory. A missing one is no error."""
     with contextlib.suppress(OSError):
         linux.umount2(path, linux.MNT_DETACH)
     with contextlib.suppress(OSError):
@@ -216,8 +218,10 @@ def remove_shared_memory(path: str) -> None:
 
 
 def clone_into(pid_target: int, flags: int, own: Own, cgroup: str) -> tuple[int, int]:
-    """clone3 whose child starts in the PID namespace of the process behind `pid_target` (-1: the shim's own), and in
-    the version 2 group `cgroup` ("": the shim's own)."""
+    """Call clone3; the child starts in the PID namespace of the process behind `pid_target` (-1: the shim's own).
+
+    It starts in the version 2 group `cgroup` ("": the shim's own).
+    """
     group = os.open(cgroup, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if cgroup else -1
     pid = -1
     try:

@@ -19,7 +19,7 @@ _OWN = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def describe(path: str, error: str) -> NotExecuted:
-    """Look at the beginning of a file. `error` is the kernel's reason."""
+    """Describe a file from its beginning. `error` is the kernel's reason."""
     found: NotExecuted = {
         "path": path[:_LONGEST],
         "error": error,

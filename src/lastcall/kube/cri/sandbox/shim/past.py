@@ -38,15 +38,15 @@ class PastProcess:
 
     @property
     def over(self) -> bool:
-        """Its end is on record."""
+        """Return whether its end is on record."""
         return self.exit_code is not None
 
     def lives(self) -> bool:
-        """It is there under its number, perhaps as a zombie."""
+        """Return whether it exists under its number, perhaps as a zombie."""
         return self.pid > 0 and procfs.start_time(self.pid) == self.start_time
 
     def ended(self, exit_code: int, signal: str, finished_at: int) -> None:
-        """Put its end on record. A full disk loses that."""
+        """Record its end. A full disk loses that."""
         self.exit_code, self.signal, self.finished_at = exit_code, signal, finished_at
         text = json.dumps({"exitCode": exit_code, "signal": signal, "finishedAt": finished_at})
         line = f"\n{text}\n".encode()  # the one before may have been cut off
@@ -63,7 +63,7 @@ class PastProcess:
 
 
 def read_journals(directory: str) -> list[PastProcess]:
-    """Every journal of a directory; [] when there is none. A line cut off by a full disk is passed over."""
+    """Read every journal of a directory; [] if there is none. A line cut off by a full disk is ignored."""
     try:
         names = sorted(os.listdir(directory))
     except OSError:

@@ -35,7 +35,7 @@ _EPERM = 1
 
 
 def program() -> int:
-    """The program as a file descriptor; -1 on a machine for which there is none. Raises OSError."""
+    """Return the program as a file descriptor; -1 on a machine for which there is none. Raises OSError."""
     machine = os.uname().machine
     if machine not in MACHINES:
         return -1
@@ -45,7 +45,7 @@ def program() -> int:
 
 
 def run(namespaces: Mapping[int, int], users: idmap.Users | None, executable: int) -> NoReturn:
-    """Be it. `namespaces`: CLONE_NEW* flag → fd of the Pod's, `users` its user ids; `executable` is `program`'s.
+    """Run as it. `namespaces`: CLONE_NEW* flag → fd of the Pod's, `users` its user ids; `executable` is `program`'s.
 
     Raises OSError.
     """
@@ -74,7 +74,7 @@ def run(namespaces: Mapping[int, int], users: idmap.Users | None, executable: in
 
 
 def filter_program(machine: str) -> bytes:
-    """Waiting, its name, and the execve that it begins with; of everything else nothing."""
+    """Return a filter that allows waiting, its name, and the execve that it begins with; nothing else."""
     numbers = system_calls(machine)
     rules = {numbers[name]: [bpf.Rule(bpf.ALLOW)] for name in _ALLOWED if name in numbers}
     rules[numbers["prctl"]] = [bpf.Rule(bpf.ALLOW, [bpf.Condition(0, "EQ", linux.PR_SET_NAME)])]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         """What a peer needs of the server."""
 
         def do(self, call: Call, fields: Fields) -> None:
-            """Do one call. Raises CallError, WrongMessage, OSError, KeyError, TypeError and ValueError."""
+            """Execute one call. Raises CallError, WrongMessage, OSError, KeyError, TypeError and ValueError."""
 
         def forget(self, fd: int) -> None: ...
         def answer_hellos(self) -> None: ...
@@ -88,7 +88,7 @@ class Peer:
             self._want_write(not done)
 
     def notice_hang_up(self) -> None:
-        """Its end may be known to the kernel and not yet to the loop; its last calls come before that."""
+        """Notice a hang-up that the kernel may know before the loop; the peer's last calls come first."""
         for _ in range(_LAST_READS):
             try:
                 self._connection.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)

@@ -60,7 +60,7 @@ class PodGroups:
             raise
 
     def update(self, parent: str, resources: dict[str, Any]) -> None:
-        """Give a Pod's group other limits. Raises OSError."""
+        """Set other limits for a Pod's group. Raises OSError."""
         path = parent.lstrip("/")
         if path:
             self._cgroups.update(path, resources)
@@ -68,7 +68,7 @@ class PodGroups:
             self._set_levels(path)
 
     def remove(self, parent: str) -> None:
-        """Take a Pod's group away; idempotent."""
+        """Remove a Pod's group; idempotent."""
         path = parent.lstrip("/")
         if path:
             with contextlib.suppress(OSError):

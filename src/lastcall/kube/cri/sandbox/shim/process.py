@@ -80,7 +80,7 @@ class Output:
         return self._fd >= 0
 
     def pause(self, paused: bool) -> None:
-        """Read no more until asked to go on; the pipe fills and its writer waits."""
+        """Pause reading until asked to go on; the pipe fills and its writer waits."""
         if self._fd < 0 or paused is self._paused:
             return
         self._paused = paused
@@ -96,7 +96,7 @@ class Output:
                 return
 
     def close(self) -> None:
-        """No more. `on_end` is called once."""
+        """Close it: no more is read. `on_end` is called once."""
         if self._fd >= 0:
             self._loop.unwatch(self._fd)
             os.close(self._fd)
@@ -164,7 +164,7 @@ class Process:
         self._loop.watch(self.pidfd, self._on_ended)
 
     def signal(self, number: int) -> bool:
-        """Send a signal to exactly this process; False when it has ended."""
+        """Send a signal to exactly this process; return False if it has ended."""
         if self.exit is not None:
             return False
         try:
@@ -247,9 +247,9 @@ def launch(
     *,
     stdin: bool = False,
 ) -> Launched:
-    """Clone a child that is on record in `journal`. Raises OSError; nothing stays behind then, the journal neither.
+    """Clone a child that is on record in `journal`. Raises OSError; then nothing stays behind, not even the journal.
 
-    `clone` answers (pid, pidfd), pid 0 in the child, which then is `in_child`'s and never comes back.
+    `clone` returns (pid, pidfd), pid 0 in the child, which then is `in_child`'s and never comes back.
     """
     fds: list[int] = []
     pid = pidfd = -1

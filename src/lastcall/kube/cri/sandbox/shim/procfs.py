@@ -24,7 +24,7 @@ _OTHER_NAMES = {"SIGCLD": int(signal.SIGCHLD), "SIGPOLL": int(signal.SIGIO), "SI
 
 
 def signal_name(number: int) -> str:
-    """`SIGTERM`, `SIGRTMIN+3`, `SIGRTMAX-2`; a number that is not a signal as text."""
+    """Return `SIGTERM`, `SIGRTMIN+3`, `SIGRTMAX-2`; a number that is not a signal as text."""
     name = _NAMES.get(number)
     if name:
         return name
@@ -34,7 +34,7 @@ def signal_name(number: int) -> str:
 
 
 def signal_number(text: str) -> int:
-    """The number of `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` or `SIGRTMAX-2`. Raises ValueError for anything else."""
+    """Return the number of `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` or `SIGRTMAX-2`. Raises ValueError for others."""
     name = text.strip().upper()
     if name.isdecimal():
         number = int(name)
@@ -55,12 +55,12 @@ def signal_number(text: str) -> int:
 
 
 def mask_names(mask: int) -> list[str]:
-    """The signals of a bit mask of /proc/<pid>/status."""
+    """Return the signals of a bit mask of /proc/<pid>/status."""
     return [signal_name(bit + 1) for bit in range(64) if mask >> bit & 1]
 
 
 def start_time(pid: int) -> int:
-    """Field 22 of /proc/<pid>/stat, clock ticks since boot; 0 when gone. With the pid it names a process forever."""
+    """Return field 22 of /proc/<pid>/stat, clock ticks since boot; 0 if gone. Pid and it name a process forever."""
     fields = _stat(pid)
     return int(fields[19]) if fields else 0
 
@@ -84,13 +84,13 @@ def voluntary_switches(pid: int) -> int | None:
 
 
 def exiting(pid: int) -> bool:
-    """Whether a process has begun to end: the kernel then takes its files from it, before it reports the end."""
+    """Return whether a process has begun to end: the kernel then takes its files, before it reports the end."""
     fields = _stat(pid)
     return not fields or bool(int(fields[6]) & _PF_EXITING)
 
 
 def executable(pid: int) -> str:
-    """The path of the program, as its own root sees it; "" when the process is gone."""
+    """Return the path of the program, as its own root sees it; "" if the process is gone."""
     try:
         return os.readlink(f"/proc/{pid}/exe")
     except OSError:
@@ -110,7 +110,7 @@ def word_bits(pid: int) -> int:
 
 
 def threads(pid: int) -> list[int]:
-    """The ids of its threads; of very many only some."""
+    """Return the ids of its threads; of very many only some."""
     try:
         return [int(name) for name in os.listdir(f"/proc/{pid}/task")[:_MOST_THREADS]]
     except OSError:
@@ -118,13 +118,13 @@ def threads(pid: int) -> list[int]:
 
 
 def more_threads(pid: int) -> int:
-    """How many threads a process has besides those that `threads` returns."""
+    """Count the threads of a process besides those that `threads` returns."""
     count = field(read(f"/proc/{pid}/status"), "Threads")
     return max(0, int(count) - _MOST_THREADS) if count else 0
 
 
 def descendants(root: int) -> list[int]:
-    """Every process below `root`, at most some hundreds, without a look at any other process of the machine.
+    """Return every process below `root`, at most some hundreds, without a look at other processes of the machine.
 
     None where the kernel keeps no lists of children (CONFIG_PROC_CHILDREN).
     """
@@ -140,7 +140,7 @@ def descendants(root: int) -> list[int]:
 
 
 def children(pid: int) -> set[int] | None:
-    """Whom a process has begun or adopted. None when it has so many threads that only some would be asked."""
+    """Return whom a process has begun or adopted; None if it has so many threads that only some would be asked."""
     ids = threads(pid)
     if len(ids) == _MOST_THREADS:
         return None
@@ -148,8 +148,9 @@ def children(pid: int) -> set[int] | None:
 
 
 def wait_status(pidfd: int) -> int | None:
-    """How a process that is not our child ended, as wait(2) has it; None while it lives, or when the kernel (before
-    Linux 6.15) does not tell. The pidfd must be older than its end.
+    """Return how a process that is not our child ended, as wait(2) has it; None while it lives.
+
+    None, too, if the kernel (before Linux 6.15) does not tell. The pidfd must be older than its end.
     """
     info = bytearray(_PIDFD_INFO.pack(_PIDFD_INFO_EXIT, *[0] * 13))
     try:
@@ -161,7 +162,7 @@ def wait_status(pidfd: int) -> int | None:
 
 
 def socket_inodes(pids: list[int]) -> set[int]:
-    """The sockets that these processes have open, among the first thousand files of each."""
+    """Return the sockets that these processes have open, among the first thousand files of each."""
     found = set()
     for pid in pids:
         try:
@@ -177,14 +178,14 @@ def socket_inodes(pids: list[int]) -> set[int]:
 
 
 def field(status: str, name: str) -> str:
-    """A field of /proc/<pid>/status but the first; "" when it is not there. Of sixty lines four are wanted."""
+    """Return a field of /proc/<pid>/status but the first; "" if it is missing. Of sixty lines four are wanted."""
     head = f"\n{name}:\t"
     start = status.find(head)
     return status[start + len(head) : status.find("\n", start + 1)] if start >= 0 else ""
 
 
 def members(root: int) -> list[int]:
-    """Every process below `root` or in its session, `root` first if it lives; they may be gone by the time of use."""
+    """Return processes below `root` or in its session, `root` first if it lives; they may be gone when used."""
     parents: dict[int, list[int]] = {}
     found: dict[int, None] = {}
     for name in os.listdir("/proc"):
@@ -205,7 +206,7 @@ def _descend(pid: int, parents: dict[int, list[int]], found: dict[int, None]) ->
 
 
 def open_mount_namespace(pid: int) -> int:
-    """A descriptor of a process's mount namespace, which lives as long as that; -1 when the process is gone."""
+    """Open a process's mount namespace, which lives as long as the descriptor; -1 if the process is gone."""
     try:
         return os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -213,7 +214,7 @@ def open_mount_namespace(pid: int) -> int:
 
 
 def in_mount_namespace(fd: int) -> list[int]:
-    """Every process in a mount namespace."""
+    """Return every process in a mount namespace."""
     identity = os.readlink(f"/proc/self/fd/{fd}")
     return [int(name) for name in os.listdir("/proc") if name.isdecimal() and _mount_namespace(int(name)) == identity]
 
@@ -227,7 +228,7 @@ def _mount_namespace(pid: int) -> str:
 
 
 def id_map(path: str) -> list[tuple[int, int]]:
-    """(first, count) of every id that /proc/self/uid_map or gid_map makes usable here."""
+    """Return (first, count) of every id that /proc/self/uid_map or gid_map makes usable here."""
     return [(int(first), int(count)) for first, _, count in (line.split() for line in read(path).splitlines())]
 
 
@@ -243,12 +244,12 @@ def memory_at(pid: int, address: int, size: int) -> bytes:
 
 
 def read(path: str) -> str:
-    """A small file of /proc; "" when it is not there."""
+    """Read a small file of /proc; "" if it does not exist."""
     return _read(path, 1)
 
 
 def read_all(path: str) -> str:
-    """A file of /proc of which one read gives a part, at most some megabytes; "" when it is not there."""
+    """Read a file of /proc of which one read gives a part, at most some megabytes; "" if it does not exist."""
     return _read(path, _MOST_READS)
 
 

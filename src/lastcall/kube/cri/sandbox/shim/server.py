@@ -92,7 +92,7 @@ class Server:
             self._context.loop.call_later(_EXECS_END_SECONDS, lambda: self.answer_hellos(late=True))
 
     def answer_hellos(self, *, late: bool = False) -> None:
-        """Answer who waits, once every exec of a node that is gone has ended, or when it is `late`."""
+        """Answer those that wait, once every exec of a node that is gone has ended, or if it is `late`."""
         self._hung_up = [peer for peer in self._hung_up if peer.execs and not late]
         if self._hung_up:
             return
@@ -111,13 +111,13 @@ class Server:
         )
 
     def tell(self, event: Message) -> None:
-        """Every node that is connected."""
+        """Send an event to every connected node."""
         fields = event.to_wire()
         for peer in list(self._peers.values()):
             peer.send(fields)
 
     def do(self, call: Call, fields: Fields) -> None:
-        """Do one call. Its answer is sent now or when the thing has happened.
+        """Execute one call. Its answer is sent now or when the thing has happened.
 
         Raises CallError, WrongMessage, OSError; KeyError, TypeError and ValueError for a container's spec.
         """

@@ -89,14 +89,14 @@ class Sockets:
                 raise
 
     def keep(self, diag: socket.socket | None) -> None:
-        """Ask this socket of sock_diag, opened in the namespace, from now on; None: the tables of /proc."""
+        """Use this socket of sock_diag, opened in the namespace, from now on; None: the tables of /proc."""
         self._diag = diag
         if diag is None:
             for name in ("tcp", "tcp6"):
                 self._open(name, optional=True)
 
     def count(self, *, unread: bool = False) -> Counters:
-        """The counters now; `unread` only when asked for, because it takes as long as all others. Raises OSError."""
+        """Return the counters now; `unread` only on demand: it takes as long as all others. Raises OSError."""
         snmp = counter_line(self._read("snmp"), "Tcp:")
         more = counter_line(self._read("netstat"), "TcpExt:") if unread else {}
         return Counters(
@@ -107,11 +107,11 @@ class Sockets:
         return sum(sockets_in_use(self._read(name)) for name in ("sockstat", "sockstat6") if name in self._files)
 
     def listeners(self) -> list[Socket]:
-        """Raises OSError."""
+        """Return the listeners. Raises OSError."""
         return self._find(1 << LISTEN)
 
     def connections(self) -> list[Socket]:
-        """Those that are open on this side. Raises OSError."""
+        """Return the connections that are open on this side. Raises OSError."""
         return self._find(1 << ESTABLISHED | 1 << CLOSE_WAIT)
 
     def _find(self, states: int) -> list[Socket]:
@@ -132,7 +132,7 @@ class Sockets:
         return b"".join(parts).decode("ascii", "replace")
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close all. Idempotent."""
         for fd in self._files.values():
             os.close(fd)
         self._files = {}
@@ -142,7 +142,7 @@ class Sockets:
 
 
 def open_diag_in(network: int, own: int) -> socket.socket | None:
-    """As `open_diag`, in another network namespace; come back to one's own."""
+    """Open as `open_diag`, in another network namespace; then come back to one's own."""
     linux.setns(network, linux.CLONE_NEWNET)
     try:
         return open_diag()
@@ -151,7 +151,7 @@ def open_diag_in(network: int, own: int) -> socket.socket | None:
 
 
 def open_diag() -> socket.socket | None:
-    """A socket of the namespace that the caller is in; None where the kernel has none."""
+    """Open a socket of the namespace that the caller is in; None if the kernel has none."""
     try:
         diag = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG)
     except OSError:
@@ -191,7 +191,7 @@ def _ask(diag: socket.socket, family: int, states: int) -> list[Socket]:
 
 
 def parse_diag(data: bytes, found: list[Socket]) -> bool:
-    """Add the sockets of one datagram; True when it was the last. Raises OSError for the kernel's refusal."""
+    """Add the sockets of one datagram; return True if it was the last. Raises OSError for the kernel's refusal."""
     offset = 0
     while offset + _HEADER.size <= len(data):
         length, kind, _, _, _ = _HEADER.unpack_from(data, offset)
@@ -214,7 +214,7 @@ def parse_diag(data: bytes, found: list[Socket]) -> bool:
 
 
 def parse_table(text: str) -> list[Socket]:
-    """/proc/net/tcp or tcp6. The numbers of an address are words in the machine's own byte order (proc(5))."""
+    """Parse /proc/net/tcp or tcp6. The numbers of an address are words in the machine's own byte order (proc(5))."""
     found = []
     for line in text.splitlines()[1 : MOST_SOCKETS + 1]:
         fields = line.split()
@@ -234,7 +234,7 @@ def _end(text: str) -> tuple[str, int]:
 
 
 def sockets_in_use(sockstat: str) -> int:
-    """`TCP: inuse 3 orphan 0 …` of sockstat or sockstat6."""
+    """Return N of `TCP: inuse N orphan 0 …` of sockstat or sockstat6; 0 if it is missing."""
     for line in sockstat.splitlines():
         words = line.split()
         if words[:2] in (["TCP:", "inuse"], ["TCP6:", "inuse"]):
@@ -243,7 +243,7 @@ def sockets_in_use(sockstat: str) -> int:
 
 
 def counter_line(text: str, head: str) -> dict[str, int]:
-    """A pair of lines of /proc/net/snmp or netstat: names and values."""
+    """Parse a pair of lines of /proc/net/snmp or netstat: names and values."""
     lines = [line.split()[1:] for line in text.splitlines() if line.startswith(head)]
     return dict(zip(lines[0], map(int, lines[1]), strict=False)) if len(lines) == 2 else {}
 
@@ -263,5 +263,5 @@ def peers_of(found: list[Socket]) -> list[Peer]:
 
 
 def facts_of(found: list[Socket]) -> list[Listener]:
-    """Listeners as a record has them."""
+    """Return listeners as a record has them."""
     return [{"address": each.address, "port": each.port, "backlog": each.rx} for each in found]

@@ -81,7 +81,7 @@ def _state(container: Container) -> str:
 
 
 def past_facts(past: PastProcess) -> messages.Facts:
-    """As `facts_of`. Nobody knows any more when it was started."""
+    """Return the facts as `facts_of` does. When it was started is no longer known."""
     return messages.Facts(
         id=past.container_id,
         sandbox_id=past.sandbox_id,

@@ -110,8 +110,10 @@ class Witness:
         self._timer: Timer | None = None
 
     def before_signal(self, number: int) -> None:
-        """The counters and who listens, while there is time, and whose parent PID 1 is: it adopts whom the signal makes
-        an orphan. A program may close its listener before the first look."""
+        """Read the counters, the listeners and the children of PID 1, before the signal.
+
+        PID 1 adopts those whom the signal makes orphans. A program may close its listener before the first look.
+        """
         self._signal = signal_name(number)
         self._children = procfs.children(self._watched.pid)
         self._switches = procfs.voluntary_switches(self._watched.pid)
@@ -129,7 +131,7 @@ class Witness:
         self._signal_tick = time.clock_gettime_ns(time.CLOCK_BOOTTIME) * _TICKS_PER_SECOND // 1_000_000_000
 
     def after_signal(self) -> None:
-        """Who listens, which processes there are; from now on a look now and then."""
+        """Read who listens and which processes exist; from now on look now and then."""
         Witness._active += 1
         self._watching = self._stop_sent = True
         with contextlib.suppress(*_UNREADABLE):
@@ -143,7 +145,7 @@ class Witness:
         self._plan()
 
     def before_kill(self) -> None:
-        """Who is still there when SIGKILL comes."""
+        """Read who still exists when SIGKILL comes."""
         if self._killed:
             return
         if not self._watching:
@@ -159,15 +161,15 @@ class Witness:
             self._look_at_sockets(details=True)
 
     def outlived(self) -> None:
-        """PID 1 ended by itself before the SIGKILL that was about to come."""
+        """Note that PID 1 ended by itself before the SIGKILL that was about to come."""
         self._killed = False
 
     def stop_signal_pending(self) -> bool | None:
-        """Whether nobody has taken the stop signal that was sent; None when none was."""
+        """Return whether the stop signal that was sent is still pending; None if none was sent."""
         return dispositions.is_pending(self._watched.pid, signal_number(self._signal)) if self._stop_sent else None
 
     def after_exit(self, *, killed: bool) -> None:
-        """What the end did to the connections, and who died with PID 1 (with one that was `killed` all do)."""
+        """Report what the end did to the connections, and who died with PID 1 (with one that was `killed` all do)."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

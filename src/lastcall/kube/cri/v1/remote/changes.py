@@ -30,14 +30,14 @@ _SANDBOXES = {
 
 
 def seen(sandboxes: Iterable[PodSandboxStatus], containers: Iterable[ContainerStatus]) -> Seen:
-    """A listing; a container is its sandbox's Pod's."""
+    """Return a listing; a container is its sandbox's Pod's."""
     found = {each.id: (int(each.state), each.metadata.uid, True) for each in sandboxes}
     uids = {identity: uid for identity, (_, uid, _) in found.items()}
     return {**found, **{c.id: (int(c.state), uids.get(c.pod_sandbox_id, ""), False) for c in containers}}
 
 
 def events(before: Seen, after: Seen, now_ns: int) -> Iterator[ContainerEventResponse]:
-    """One for each sandbox and container whose state is another one, or that is gone."""
+    """Yield an event for each sandbox and container whose state has changed, or that is gone."""
     for identity, (state, uid, is_sandbox) in after.items():
         if identity not in before or before[identity][0] != state:
             kind = _SANDBOXES[PodSandboxState(state)] if is_sandbox else _CONTAINERS[ContainerState(state)]

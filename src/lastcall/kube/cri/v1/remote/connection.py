@@ -51,11 +51,11 @@ class RuntimeConnection:
         return found
 
     async def runtime(self, name: str, request: Any, seconds: float | None = None) -> Any:
-        """The answer of the RuntimeService. Raises RuntimeServiceError; cancelling cancels the call there, too."""
+        """Ask the RuntimeService; return its answer. Raises RuntimeServiceError; cancelling cancels the call, too."""
         return await self._ask(messages.RUNTIME_SERVICE, name, request, seconds)
 
     async def images(self, name: str, request: Any, seconds: float | None = None) -> Any:
-        """The same of the ImageService."""
+        """Ask the ImageService likewise."""
         return await self._ask(messages.IMAGE_SERVICE, name, request, seconds)
 
     async def downloads(self, seconds: float) -> dict[str, tuple[int, int]]:
@@ -78,7 +78,7 @@ class RuntimeConnection:
             raise RuntimeServiceError(f"unix://{self.socket}: the connection is closed") from None
 
     async def events(self) -> AsyncIterator[Any]:
-        """What GetContainerEvents streams. Raises RuntimeServiceError, reason Unimplemented where there is no such."""
+        """Yield what GetContainerEvents streams. Raises RuntimeServiceError, reason Unimplemented if it has none."""
         request = messages.new(messages.EVENTS[1])
         try:
             async for event in self._call(messages.RUNTIME_SERVICE, messages.EVENTS[0])(request):
@@ -91,7 +91,7 @@ class RuntimeConnection:
 
 
 def plain(error: RuntimeServiceError) -> str:
-    """The runtime's own words, which the kubelet shows of containers (kuberuntime_container.go:startContainer)."""
+    """Return the runtime's own words, as the kubelet shows them (kuberuntime_container.go:startContainer)."""
     return _CODE.sub("", str(error))
 
 

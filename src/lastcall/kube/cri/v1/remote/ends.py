@@ -47,7 +47,7 @@ class EndsFromStatus:
         return self._witness is None or self._witness.watches(container_id)
 
     async def started(self, status: ContainerStatus, task: Task, log: str) -> None:
-        """This node has started it. `log` is the path of its log for the machine."""
+        """Note a container that this node has started. `log` is the path of its log for the machine."""
         if await self._watch(status, task, log, known=False):
             return
         facts: ProcessStarted = {"containerId": status.id, "exe": None, "argv": list(task.argv)}
@@ -60,7 +60,7 @@ class EndsFromStatus:
         )
 
     async def running(self, status: ContainerStatus, task: Task, log: str) -> None:
-        """It was found running: an earlier process of this node has started it."""
+        """Note a container that was found running: an earlier process of this node has started it."""
         await self._watch(status, task, log, known=True)
 
     async def _watch(self, status: ContainerStatus, task: Task, log: str, *, known: bool) -> bool:
@@ -79,7 +79,7 @@ class EndsFromStatus:
         return await self._witness.watch(message)
 
     async def stopping(self, status: ContainerStatus, signal: str, timeout: int) -> None:
-        """StopContainer is about to be called; `signal` is what it sends ("" if that is not known)."""
+        """Note that StopContainer is about to be called; `signal` is what it sends ("" if that is not known)."""
         if status.state != ContainerState.CONTAINER_RUNNING:
             return
         number = _number(signal)
@@ -90,7 +90,7 @@ class EndsFromStatus:
             self._sent(status, (signal or "SIGTERM") if timeout > 0 else "SIGKILL", "StopContainer")
 
     async def ended(self, status: ContainerStatus) -> None:
-        """Its status was read anew, and it has ended."""
+        """Note a container whose status was read anew, and that has ended."""
         if not status.started_at or status.id in self._recorded or status.reason in NEVER_STARTED:
             return
         self._recorded.add(status.id)

@@ -58,7 +58,7 @@ class RemoteImages:
         """How many go on."""
 
     async def image_status(self, image: str) -> Image | None:
-        """Raises RuntimeServiceError, reason InvalidImageName, before the runtime is asked.
+        """Return an image. Raises RuntimeServiceError, reason InvalidImageName, before the runtime is asked.
 
         Source: kubelet util/parsers/parsers.go:ParseImageName.
         """
@@ -69,7 +69,7 @@ class RemoteImages:
         return image_of(answer.image) if answer.HasField("image") else None
 
     async def pull_image(self, image: str, auth: AuthConfig | None = None) -> str:
-        """Raises RuntimeServiceError. None for `auth`: what the runtime is configured with."""
+        """Pull an image. Raises RuntimeServiceError. None for `auth`: what the runtime is configured with."""
         request = new(
             "PullImageRequest",
             image=image_spec(image),

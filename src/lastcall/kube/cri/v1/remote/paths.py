@@ -23,14 +23,14 @@ class Paths:
         self._pairs = tuple(sorted(pairs, key=lambda pair: -len(pair[0])))
 
     def there(self, path: str) -> str:
-        """The runtime's path of ours; one that is the machine's own stays as it is."""
+        """Return the runtime's path of ours; one that is the machine's own stays as it is."""
         for here, there in self._pairs:
             if path == here or path.startswith(f"{here}/"):
                 return there + path[len(here) :]
         return path
 
     def here(self, path: str) -> str:
-        """Our path of the runtime's."""
+        """Return our path of the runtime's."""
         for here, there in sorted(self._pairs, key=lambda pair: -len(pair[1])):
             if path == there or path.startswith(f"{there}/"):
                 return here + path[len(there) :]
@@ -51,7 +51,7 @@ class Paths:
         return replace(context, seccomp=SecurityProfile(profile.profile_type, self.there(profile.localhost_ref)))
 
     def status(self, status: ContainerStatus) -> ContainerStatus:
-        """As the node knows it."""
+        """Return the status as the node knows it."""
         mounts = tuple(self._mount(each) for each in status.mounts)
         return replace(status, log_path=self.here(status.log_path), mounts=mounts)
 

@@ -103,7 +103,7 @@ class RemoteRuntime:
         """Whether the runtime streams events (GetContainerEvents)."""
 
     async def run(self) -> None:
-        """Own the tasks that read streams and events, until cancelled."""
+        """Run the tasks that read streams and events, until cancelled."""
         try:
             async with Tasks() as self._tasks:
                 self._started.set()
@@ -120,7 +120,7 @@ class RemoteRuntime:
     # -- sandboxes -----------------------------------------------------------------------------------------------------
 
     async def run_pod_sandbox(self, config: PodSandboxConfig, runtime_handler: str = "") -> str:
-        """The Pod's directory for logs is made, as the kubelet makes it. Pod-level limits are not the runtime's."""
+        """Run a sandbox; make the Pod's log directory, as the kubelet does. The runtime has no Pod-level limits."""
         self._make_directory(config.log_directory)
         request = new("RunPodSandboxRequest", config=self._sandbox(config), runtime_handler=runtime_handler)
         try:
@@ -167,7 +167,7 @@ class RemoteRuntime:
         return sandbox_status_of(answer.status)
 
     async def list_pod_sandbox(self, pod_uid: str = "") -> list[PodSandboxStatus]:
-        """With addresses and namespaces, which CRI's list does not have."""
+        """Return sandboxes with addresses and namespaces, which CRI's list does not have."""
         items = await self._sandbox_items(pod_uid)
         found = await _all(self._sandbox_status(each) for each in items)
         if not pod_uid:
@@ -192,7 +192,7 @@ class RemoteRuntime:
         return {CLUSTER_LABEL: self._cluster, **({POD_UID_LABEL: pod_uid} if pod_uid else {})}
 
     async def update_pod_sandbox_resources(self, pod_sandbox_id: str, resources: LinuxContainerResources) -> None:
-        """Nothing: a Pod's limits are its containers' here."""
+        """Do nothing: a Pod's limits are its containers' here."""
 
     # -- containers ----------------------------------------------------------------------------------------------------
 
@@ -220,7 +220,7 @@ class RemoteRuntime:
         return resources if self._unified else replace(resources, unified={})
 
     async def start_container(self, container_id: str) -> None:
-        """Raises RuntimeServiceError, reason StartError when the process could not be executed."""
+        """Start a container. Raises RuntimeServiceError, reason StartError if the process could not be executed."""
         self._known.starting.add(container_id)
         try:
             await self._call("StartContainer", new("StartContainerRequest", container_id=container_id))
@@ -277,7 +277,7 @@ class RemoteRuntime:
         await self._call("ReopenContainerLog", new("ReopenContainerLogRequest", container_id=container_id))
 
     async def list_containers(self, pod_uid: str = "") -> list[ContainerStatus]:
-        """With what CRI's list does not have: times, exit codes, reasons."""
+        """Return containers with what CRI's list does not have: times, exit codes, reasons."""
         items = await self._container_items(pod_uid)
         found = await _all(self._container_status(each) for each in items)
         if not pod_uid:
@@ -326,7 +326,7 @@ class RemoteRuntime:
         return await self._call("ContainerStatus", request, ASIDE_SECONDS)
 
     async def exec_sync(self, container_id: str, cmd: tuple[str, ...], timeout: float) -> api.ExecSyncResponse:
-        """CRI counts whole seconds."""
+        """Run a command. CRI counts whole seconds."""
         request = new("ExecSyncRequest", container_id=container_id, cmd=cmd, timeout=math.ceil(timeout))
         try:
             answer = await self._call("ExecSync", request)
@@ -340,7 +340,7 @@ class RemoteRuntime:
         return container_stats_of(answer.stats)
 
     async def listeners(self, container_id: str) -> tuple[api.TCPListener, ...] | None:
-        """CRI does not tell; the witness may."""
+        """Return the listeners that the witness sees; CRI does not report them."""
         return None if self._watcher is None else await self._watcher.listeners(container_id)
 
     # -- streams -------------------------------------------------------------------------------------------------------
@@ -354,9 +354,10 @@ class RemoteRuntime:
         return await self._streams(url, wanted)
 
     async def attach(self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool) -> RemoteStreams:
-        """A container with a terminal has no stderr; whether it has one only its configuration says, so both are tried.
+        """Attach to a container. With a terminal it has no stderr.
 
-        Source: containerd pkg/cri/server/container_attach.go: a terminal is the container's own.
+        Whether it has one only its configuration says, so both are tried. Source: containerd
+        pkg/cri/server/container_attach.go: a terminal is the container's own.
         """
         tty = await self._has_terminal(container_id)
         request = new(
@@ -388,7 +389,7 @@ class RemoteRuntime:
     # -- events --------------------------------------------------------------------------------------------------------
 
     async def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
-        """What changes in the runtime's lists. Its own events say when to look, where it has any.
+        """Yield what changes in the runtime's lists. Its own events say when to look, if it has any.
 
         Between two events there is a look now and then: a runtime may lose one (containerd 1.7 sends each event to one
         reader, and that of a node that has died takes one more). Ends when the runtime goes away.
@@ -428,7 +429,7 @@ class RemoteRuntime:
     # -- the runtime itself --------------------------------------------------------------------------------------------
 
     async def status(self) -> api.RuntimeStatus:
-        """Its conditions, and those that lastcall's kubelet asks for beside."""
+        """Return its conditions, and those that lastcall's kubelet asks for beside."""
         answer = await self._call("Status", new("StatusRequest"))
         own = runtime_status_of(answer.status)
         users = api.RuntimeCondition(
@@ -442,7 +443,7 @@ class RemoteRuntime:
 
 
 async def dial_here(host: str, port: int) -> socket.socket:
-    """In this process's own network namespace. Raises OSError."""
+    """Connect in this process's own network namespace. Raises OSError."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)

@@ -29,7 +29,7 @@ Dial = Callable[[str, int], Awaitable[socket.socket]]
 
 
 async def open_session(url: str, protocol: str, dial: Dial, tasks: Tasks) -> SpdySession:
-    """A session with the server of `url`, read by a task of `tasks`. Raises RuntimeServiceError."""
+    """Open a session with the server of `url`, read by a task of `tasks`. Raises RuntimeServiceError."""
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname:
         raise RuntimeServiceError(f"the runtime's streams are at {url}: only http://HOST:PORT/… can be used")
@@ -75,7 +75,7 @@ class RemoteStreams:
 
     @classmethod
     async def open(cls, session: SpdySession, wanted: list[str], tasks: Tasks, *, is_attach: bool) -> "RemoteStreams":
-        """`wanted` are those of stdin, stdout, stderr, resize. Raises RuntimeServiceError."""
+        """Open the streams; `wanted` are those of stdin, stdout, stderr, resize. Raises RuntimeServiceError."""
         try:
             streams = {name: await session.open({"streamtype": name}) for name in ("error", *wanted)}
         except ConnectionError as error:
@@ -96,7 +96,7 @@ class RemoteStreams:
         return b"" if stream is None else await stream.read()
 
     async def write_stdin(self, data: bytes) -> None:
-        """Raises BrokenPipeError."""
+        """Write to stdin. Raises BrokenPipeError."""
         stream = self._streams.get("stdin")
         if stream is None:
             raise BrokenPipeError
@@ -110,7 +110,7 @@ class RemoteStreams:
             await stream.close_write()
 
     def resize(self, width: int, height: int) -> None:
-        """Only the newest size matters."""
+        """Set the size; only the newest one matters."""
         with suppress(asyncio.QueueEmpty):
             self._resizes.get_nowait()
         self._resizes.put_nowait(orjson.dumps({"Width": width, "Height": height}))
@@ -122,7 +122,7 @@ class RemoteStreams:
                 await stream.write(await self._resizes.get())
 
     async def wait(self) -> int:
-        """Raises RuntimeServiceError: what could not be started, and what nobody knows any more."""
+        """Wait for the exit code. Raises RuntimeServiceError: it could not be started, or its end is unknown."""
         said = b""
         error = self._streams["error"]
         while data := await error.read():
@@ -139,7 +139,7 @@ class RemoteStreams:
 
 
 def exit_code_of(said: bytes) -> int:
-    """Of the Status that a runtime writes last; nothing is an attach that is over. Raises RuntimeServiceError.
+    """Return the code of the Status that a runtime writes last; none: the attach is over. Raises RuntimeServiceError.
 
     Source: client-go tools/remotecommand/v4.go:errorDecoderV4.
     """
@@ -167,7 +167,7 @@ class RemotePort:
 
     @classmethod
     async def open(cls, session: SpdySession, port: int) -> "RemotePort":
-        """Raises RuntimeServiceError."""
+        """Open a port. Raises RuntimeServiceError."""
         headers = {"port": str(port), "requestid": "0"}
         try:
             error = await session.open({"streamtype": "error", **headers})
@@ -178,7 +178,7 @@ class RemotePort:
         return cls(session, data, error)
 
     async def read(self) -> bytes:
-        """Raises RuntimeServiceError with what the runtime says of a port that cannot be reached."""
+        """Read data. Raises RuntimeServiceError with what the runtime says of an unreachable port."""
         if data := await self._data.read():
             return data
         with suppress(TimeoutError):
@@ -188,7 +188,7 @@ class RemotePort:
         return b""
 
     async def write(self, data: bytes) -> None:
-        """Raises BrokenPipeError."""
+        """Write data. Raises BrokenPipeError."""
         try:
             await self._data.write(data)
         except ConnectionError:

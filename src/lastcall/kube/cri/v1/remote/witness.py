@@ -50,7 +50,7 @@ class Witness:
         return True
 
     async def stopping(self, container_id: str, number: int, timeout: int) -> bool:
-        """StopContainer comes next. Return whether the records of the stop are written."""
+        """Announce that StopContainer comes next. Return whether the records of the stop are written."""
         return await self._done(messages.Stopping(id=container_id, signal=number, timeout=timeout))
 
     async def ended(self, container_id: str, exit_code: int, *, oom_killed: bool) -> bool:
@@ -66,7 +66,7 @@ class Witness:
         return [(str(each["address"]), int(each["port"])) for each in answer.listeners]
 
     async def forget(self, container_id: str) -> None:
-        """The container is removed."""
+        """Forget a container that is removed."""
         self._running.pop(container_id, None)
         if container_id in self._watched:
             self._watched.discard(container_id)
@@ -126,7 +126,7 @@ class Witness:
             log.warning("the witness at %s does not answer: %s; stories lack what it would see", self._path, why)
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close it. Idempotent."""
         if self._streams is not None:
             with suppress(OSError, RuntimeError):
                 self._streams[1].close()

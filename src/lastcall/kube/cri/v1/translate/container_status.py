@@ -9,7 +9,7 @@ from lastcall.kube.cri.v1.translate.signals import signal_name_of
 
 
 def container_status_of(message: Any, pod_sandbox_id: str) -> api.ContainerStatus:
-    """The message does not carry its sandbox: the caller knows it."""
+    """Translate a status. The message does not carry its sandbox: the caller knows it."""
     return api.ContainerStatus(
         id=message.id,
         metadata=api.ContainerMetadata(message.metadata.name, message.metadata.attempt),

@@ -48,7 +48,7 @@ def sandbox_config_message(config: api.PodSandboxConfig) -> Any:
 
 
 def sandbox_status_of(message: Any) -> api.PodSandboxStatus:
-    """The message does not carry the limits."""
+    """Translate a sandbox's status. The message does not carry the limits."""
     first, more = message.network.ip, message.network.additional_ips
     return api.PodSandboxStatus(
         id=message.id,

@@ -100,7 +100,7 @@ class Container:
 
     @property
     def network(self) -> tuple[int, int] | None:
-        """The Pod's network namespace and this process's own; None in the node's."""
+        """Return the Pod's network namespace and this process's own; None in the node's."""
         return None if self._network is None else (self._network, self._context.network)
 
     def record(
@@ -132,8 +132,10 @@ class Container:
     # -- the stop ----------------------------------------------------------------------------------------------------
 
     def stopping(self, number: int, timeout: int) -> None:
-        """StopContainer is about to be called. The stop signal is sent once in a container's life; a later call can
-        only bring SIGKILL nearer."""
+        """Note that StopContainer is about to be called.
+
+        The stop signal is sent once in a container's life; a later call can only bring SIGKILL nearer.
+        """
         if self.exited:
             return
         if timeout > 0 and not self._stop_sent:
@@ -219,7 +221,7 @@ class Container:
         return True
 
     def ended(self, exit_code: int, *, oom_killed: bool) -> None:
-        """Record the end with what its runtime says, where the kernel does not show it."""
+        """Record the end with what its runtime says, if the kernel does not show it."""
         self._ended()
         if not self.recorded and not self._settle():
             killed = exit_code == SIGKILL_EXIT
@@ -287,7 +289,7 @@ class Container:
         return listeners_of_container(self.network, self.pid, lambda: not self._beside(self))
 
     def close(self) -> None:
-        """Let go of everything. Idempotent."""
+        """Close everything. Idempotent."""
         if not self.exited:
             self._context.loop.unwatch(self._pidfd)
             self.exited = True
@@ -312,7 +314,7 @@ class Container:
 
 
 def printed(context: Context, watch: Watch) -> OnLine:
-    """Return what writes a line of a container's log to the records."""
+    """Return a function that writes a line of a container's log to the records."""
 
     def line(stream: str, text: str, dropped: int) -> None:
         facts: Output = {"stream": "stderr" if stream == "stderr" else "stdout", "text": text, "attempt": watch.attempt}

@@ -42,13 +42,13 @@ class Tails:
         loop.watch(self.fd, self._ready)
 
     def follow(self, path: str, on_line: OnLine, *, from_end: bool) -> Tail:
-        """`from_end`: what is in the file was told before. Raises OSError."""
+        """Follow a file; `from_end`: what is in it was reported before. Raises OSError."""
         tail = Tail(self, path, on_line)
         tail.open(from_end=from_end)
         return tail
 
     def watch(self, tail: Tail, path: str) -> int:
-        """Raises OSError."""
+        """Watch a file. Raises OSError."""
         number = linux.inotify_add_watch(self.fd, path, linux.IN_MODIFY | linux.IN_MOVE_SELF)
         self._by_number[number] = tail
         return number
@@ -98,7 +98,7 @@ class Tail:
         self.read()
 
     def read(self) -> None:
-        """Tell the lines that have come. A file that cannot be read any more is left alone."""
+        """Report the lines that have come. A file that cannot be read any more is left alone."""
         if self._fd < 0:
             return
         self._allowance.earn()
@@ -125,7 +125,7 @@ class Tail:
             self._dropped[stream] = self._dropped.get(stream, 0) + 1
 
     def renamed(self, tries: int = _ROTATED_TRIES) -> None:
-        """It was rotated: the runtime makes a new file when the kubelet asks for it."""
+        """Continue in the new file: it was rotated, and the runtime makes one when the kubelet asks for it."""
         if self._closed or not tries:
             return
         try:
@@ -138,7 +138,7 @@ class Tail:
         self._tails.loop.call_later(_ROTATED_SECONDS, lambda: self.renamed(tries - 1))
 
     def close(self) -> None:
-        """Tell what is there, and that lines at the end were too many. Idempotent."""
+        """Report what is there, and that lines at the end were too many. Idempotent."""
         if self._closed:
             return
         self.read()

@@ -24,7 +24,7 @@ class SetupError(Exception):
 
 
 def words(error: OSError) -> str:
-    """The kernel's reason as Go writes it."""
+    """Return the kernel's reason as Go writes it."""
     return os.strerror(error.errno or 0).lower() if error.errno else str(error)
 
 
@@ -35,7 +35,7 @@ class Root:
         self.fd = fd
 
     def open(self, path: str, flags: int = os.O_PATH) -> int:
-        """Open what is there. Raises OSError."""
+        """Open what exists. Raises OSError."""
         return linux.openat2(self.fd, path.lstrip("/") or ".", flags, _CONFINED)
 
     def directory(self, path: str, links: int = 0) -> int:

@@ -100,7 +100,7 @@ def _mount_at(root: Root, path: str, fstype: str, flags: int, options: str | Non
 
 
 def mount_dev(root: Root, spec: dict[str, Any]) -> None:
-    """A fresh /dev. Device nodes cannot be made in a user namespace: they are the machine's own, bound one by one."""
+    """Mount a fresh /dev. User namespaces can make no device nodes: they are the machine's own, bound one by one."""
     _mount_at(root, "/dev", "tmpfs", linux.MS_NOSUID, "mode=755,size=65536k")
     dev = root.open("/dev", os.O_PATH | os.O_DIRECTORY)
     for name in _DEVICES:

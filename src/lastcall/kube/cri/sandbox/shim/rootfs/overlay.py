@@ -16,7 +16,7 @@ _OPTIONS_LIMIT = 4000  # mount(2) takes one page of options
 
 
 def directories_of_layers(rootfs: dict[str, Any]) -> list[str]:
-    """What holds the layers and not the container's own files: one directory, where the image store laid them out."""
+    """Return what holds the layers and not the container's own files: one directory, if the image store made it."""
     holders = dict.fromkeys(map(os.path.dirname, rootfs["lowerdirs"]))
     if any(rootfs["upper"].startswith(f"{holder}/") for holder in holders):
         return list(dict.fromkeys(rootfs["lowerdirs"]))
@@ -37,8 +37,10 @@ def mount_rootfs(rootfs: dict[str, Any]) -> Root:
 
 
 def mount_overlay(lowerdirs: list[str], mountpoint: str, links: str, writable: str = "") -> None:
-    """Mount layers over each other; `writable` are the options of the one that takes writes, `links` a directory that
-    may be made."""
+    """Mount layers over each other.
+
+    `writable` are the options of the one that takes writes, `links` is a directory that may be made.
+    """
     here = os.getcwd()
     lower = ":".join(map(_escape, lowerdirs))
     if len(lower) > _OPTIONS_LIMIT - len(writable) - 64:

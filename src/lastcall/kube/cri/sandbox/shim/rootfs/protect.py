@@ -14,7 +14,7 @@ _EMPTY = linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
 
 
 def make_readonly(root: Root, path: str) -> None:
-    """Bind a path onto itself, read-only. What is not there needs no protection."""
+    """Bind a path onto itself, read-only. A missing one needs no protection."""
     try:
         place = root.open(path)
     except OSError:
@@ -41,7 +41,7 @@ def mask(root: Root, path: str) -> None:
 
 
 def remount_readonly_below(root: Root, target: str) -> None:
-    """Linux before 5.12: every mount at or below `target` one by one. Nothing to do where the tree is read-only."""
+    """Remount every mount at or below `target` (Linux before 5.12). Does nothing if the tree is read-only."""
     fd = root.open(target)
     try:
         if os.fstatvfs(fd).f_flag & os.ST_RDONLY:
@@ -57,7 +57,7 @@ def remount_readonly_below(root: Root, target: str) -> None:
 
 
 def remount_readonly(path: str) -> None:
-    """One mount. In a user namespace the flags it was mounted with may not be dropped."""
+    """Remount one mount read-only. In a user namespace the flags it was mounted with may not be dropped."""
     have = os.statvfs(path).f_flag
     keep = have & (linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)  # ST_* and MS_* agree on these
     keep |= linux.MS_NOATIME if have & os.ST_NOATIME else 0

@@ -13,7 +13,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")  # how mountinfo writes a blank
 
 
 def clone_tree(source: str, *, readonly: bool = False, recursive: bool = True) -> int:
-    """A detached bind mount of `source`. Without mount_setattr (Linux < 5.12) `readonly` is left to the caller."""
+    """Make a detached bind mount of `source`. Without mount_setattr (Linux < 5.12) `readonly` is left to the caller."""
     flags = linux.OPEN_TREE_CLONE | linux.OPEN_TREE_CLOEXEC | (linux.AT_RECURSIVE if recursive else 0)
     tree = linux.open_tree(linux.AT_FDCWD, source, flags)
     if readonly:
@@ -32,7 +32,7 @@ def set_readonly(tree: int) -> None:
 
 
 def attach(tree: int, target: int) -> None:
-    """Move a detached mount onto an opened place; closes both."""
+    """Move a detached mount onto an opened place; close both."""
     try:
         linux.move_mount(tree, target)
     finally:
@@ -41,5 +41,5 @@ def attach(tree: int, target: int) -> None:
 
 
 def unescaped(point: str) -> str:
-    """A mount point as mountinfo writes it."""
+    """Decode a mount point as mountinfo writes it."""
     return _OCTAL.sub(lambda code: chr(int(code[1], 8)), point)

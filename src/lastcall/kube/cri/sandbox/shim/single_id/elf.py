@@ -9,7 +9,7 @@ _BASE, _HEADERS = 0x40_0000, 64 + 56
 
 
 def static_program(machine: str, code: bytes) -> bytes:
-    """`code` is position-independent and begins where it is entered."""
+    """Make an ELF program of `code`, which is position-independent and begins where it is entered."""
     size = _HEADERS + len(code)
     ident = b"\x7fELF\x02\x01\x01" + bytes(9)
     header = struct.pack(

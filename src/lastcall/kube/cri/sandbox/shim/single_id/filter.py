@@ -35,18 +35,18 @@ _LOW_HALF = 0xFFFF_FFFF  # ids have 32 bits; what is above them in the register 
 
 
 def available() -> bool:
-    """Whether this machine's architecture is one we can do it for."""
+    """Return whether this machine's architecture is one we can do it for."""
     return os.uname().machine in MACHINES
 
 
 @functools.lru_cache(maxsize=64)
 def filter_program(capabilities: int) -> bytes:
-    """The filter for a container with these capabilities, made once for each mask."""
+    """Return the filter for a container with these capabilities, made once for each mask."""
     return make_filter(os.uname().machine, capabilities)
 
 
 def make_filter(machine: str, capabilities: int) -> bytes:
-    """See the module's docstring. A call of another architecture goes to the kernel."""
+    """Make the filter that the module describes. A call of another architecture goes to the kernel."""
     numbers = system_calls(machine)
     rules: dict[int, list[bpf.Rule]] = {}
     for capability, calls in _BY_CAPABILITY:
@@ -87,5 +87,5 @@ BUFFER_SIZE = 8192
 
 
 def helper_elf(machine: str) -> bytes:
-    """The program as a file. It gets BUFFER_SIZE bytes below its stack for the path."""
+    """Return the program as a file. It gets BUFFER_SIZE bytes below its stack for the path."""
     return elf.static_program(machine, bytes.fromhex(_CODE[machine]))

@@ -23,26 +23,26 @@ IdMap = list[tuple[int, int]]
 
 
 def single_user_id(uids: IdMap) -> bool:
-    """Whether the cluster has but one user id."""
+    """Return whether the cluster has only one user id."""
     return sum(count for _, count in uids) <= 1
 
 
 def prepare(spec: dict[str, Any], uids: IdMap) -> None:
-    """Before the clone: what is made once is made in the shim, not in every child."""
+    """Prepare a clone: what is made once is made in the shim, not in every child."""
     if single_user_id(uids) and single_id.available():
         with contextlib.suppress(SetupError):  # the child will say it
             single_id.filter_program(capability_mask(spec))
 
 
 def helper(uids: IdMap) -> tuple[str, bytes] | None:
-    """(name in /dev, contents) of the program by which a process becomes another user; None where none is needed."""
+    """Return (name in /dev, contents) of the program that makes a process another user; None if none is needed."""
     if not single_user_id(uids) or not single_id.available():
         return None
     return os.path.basename(single_id.HELPER_PATH), single_id.helper_elf(os.uname().machine)
 
 
 def install(spec: dict[str, Any], who: Identity, capabilities: int, uids: IdMap, status: socket.socket) -> None:
-    """In the child, as late as it still has the right to. Raises OSError.
+    """Install the filter in the child, as late as it still has the right to. Raises OSError.
 
     Only root is answered for: another user could not have changed owners or users on any machine.
     """

@@ -70,7 +70,7 @@ class Supervisor:
         return self._listener < 0
 
     def close(self) -> None:
-        """Idempotent. Whatever still runs under the filter gets ENOSYS from here on."""
+        """Close it; idempotent. What still runs under the filter gets ENOSYS from here on."""
         if self._listener >= 0:
             self._loop.unwatch(self._listener)
             os.close(self._listener)

@@ -127,7 +127,7 @@ def _running(server: Server, identity: str) -> Container:
 
 
 def table(server: Server) -> dict[type[Message], Callable[..., None]]:
-    """The verbs of this module, for one server."""
+    """Return the verbs of this module, for one server."""
     verbs_here: dict[type[Message], Callable[..., None]] = {
         messages.ExecStream: _exec_stream,
         messages.ExecWait: _exec_wait,

@@ -30,7 +30,7 @@ class Taps:
         self._held = False
 
     def hold(self, held: bool) -> None:
-        """Read no output until asked to go on: there is no room for it. The program that prints waits."""
+        """Stop reading output until asked to go on: there is no room for it. The program that prints waits."""
         self._held = held
         for name in list(self._taps):
             self._flow(name)
@@ -53,7 +53,7 @@ class Taps:
         return self._outputs[name]
 
     def attach(self, name: str) -> int:
-        """A pipe that gets all output of `name` from now on, and ends with it (at once when there is none)."""
+        """Return a pipe that gets all output of `name` from now on, and ends with it (at once if there is none)."""
         read, write = os.pipe2(os.O_CLOEXEC)
         if name in self._taps:
             self._taps[name].append(
