@@ -75,7 +75,7 @@ RULES = (
     Rule("many-attributes", sizes.many_attributes, "classes", 500),
     Rule("document-paths", documents.paths, "paths", 200),
     Rule("document-links", documents.links, "links", 20),
-    Rule("verbs", docstrings.verbs, "docstrings", 500),
+    Rule("verbs", docstrings.verbs, "docstrings", 5000),
 )
 """Every rule. The last number is the least that it must have looked at."""
 

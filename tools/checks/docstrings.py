@@ -1,27 +1,33 @@
-"""Public names: the docstring of each function and method that a face offers begins with a verb (STYLE.md)."""
+"""Public names: the docstring of each function and method begins with a verb (STYLE.md)."""
 
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from checks.report import Report
 from checks.source import SOURCES, Project, Source
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-API = "lastcall"
-"""The package whose names are the Python API."""
+PROGRAM = ("lastcall.cli.commands", "cli")
+"""Its docstring is the help of the program, and says what lastcall is."""
 VERBS = frozenset(
     re.findall(
         r"\w+",
         """
-        Accept Account Add Announce Answer Append Apply Ask Be Begin Bring Build Call Cancel Check Choose Close
-        Collect Compare Compute Connect Convert Copy Count Create Cut Decide Decode Delete Deliver Do Draw Drop
-        Encode End Exit Fetch Fill Find Finish Follow Forget Fork Format Give Hand Import Install Join Judge Keep
-        Let Listen Load Look Make Mark Measure Merge Move Name Note Open Parse Pass Pool Predict Print Publish Pull
-        Put Raise Read Reconnect Record Register Release Remove Replace Report Reset Restart Restore Retry Return
-        Run Schedule Send Serve Set Show Sign Split Start Stop Store Take Tell Test Translate Try Turn Undo Update
-        Use Wait Watch Write Yield
+        Accept Account Add Adopt Advise Allow Announce Answer Append Apply Ask Assign Assume Attach Await Be
+        Become Begin Bind Block Break Bring Build Call Cancel Change Check Choose Claim Classify Clean Clear
+        Clone Close Coerce Collect Commit Compare Compile Compress Compute Configure Connect Continue Convert
+        Copy Count Cover Create Cut Decide Declare Decode Delete Deliver Describe Detach Disconnect Disrupt Do
+        Double Drain Draw Drop Emit Encode End Escape Estimate Evaluate Evict Examine Execute Exit Expand Expect
+        Fail Fetch Fill Filter Find Finish Follow Forbid Forget Fork Format Free Generate Get Give Go Group Hand
+        Handle Hash Hide Hold Import Install Issue Join Judge Keep Kill Learn Leave Let Limit Link List Listen
+        Load Log Look Make Map Mark Match Measure Merge Mount Move Multiply Name Nominate Note Notice Observe
+        Open Pack Parse Pass Pause Perform Plan Play Pool Predict Prepare Print Prune Publish Pull Put Queue
+        Quote Raise Rank Read Reap Reconnect Record Register Reject Relay Release Remember Remount Remove Renew
+        Reopen Replace Report Require Reserve Reset Resize Resolve Restart Restore Retry Return Rotate Round Run
+        Save Say Schedule Select Send Serve Set Share Show Shut Sign Signal Sort Split Start Stay Stop Store
+        Sweep Sync Take Tell Test Translate Trim Try Turn Undo Unmap Unmerge Unmount Unpack Update Use Validate
+        Wait Warn Watch Work Write Yield
         """,
     )
 )
@@ -29,14 +35,13 @@ VERBS = frozenset(
 
 def verbs(project: Project, report: Report) -> None:
     """Check that the docstring of each public function and method begins with a verb."""
-    seen: set[tuple[str, int]] = set()
-    for module, name in sorted({*_faces(project), *_api(project)}):
-        source = project.modules.get(module)
-        for function in _functions(source, name) if source else ():
+    for source in project.modules.values():
+        if not source.path.startswith(f"{SOURCES}/"):
+            continue
+        for function in _functions(source):
             text = ast.get_docstring(function)
-            if source is None or text is None or (source.path, function.lineno) in seen:
+            if text is None or (source.module, function.name) == PROGRAM:
                 continue
-            seen.add((source.path, function.lineno))
             report.looked_at += 1
             found = re.match(r"\w+", text)
             if found is None or found.group() not in VERBS:
@@ -45,35 +50,11 @@ def verbs(project: Project, report: Report) -> None:
                 report.wrong(source, function.lineno, why)
 
 
-def _faces(project: Project) -> Iterator[tuple[str, str]]:
-    """Yield (module, name) of what the faces offer: the imports of their `__init__.pyi`."""
-    root = project.root / SOURCES
-    for stub in sorted(root.rglob("__init__.pyi")):
-        package = ".".join((API, *stub.parent.relative_to(root).parts))
-        yield from _imported(stub, package)
-
-
-def _api(project: Project) -> Iterator[tuple[str, str]]:
-    """Yield (module, name) of the Python API."""
-    package = project.modules.get(API)
-    for each in package.imports if package else ():
-        if each.typing and each.name and each.module.startswith(API + "."):
-            yield each.module, each.name
-
-
-def _imported(stub: Path, package: str) -> Iterator[tuple[str, str]]:
-    for node in ast.parse(stub.read_text("utf-8")).body:
-        if isinstance(node, ast.ImportFrom):
-            above = package.rsplit(".", node.level - 1)[0] if node.level else ""
-            module = ".".join(filter(None, (above, node.module)))
-            yield from ((module, alias.name) for alias in node.names)
-
-
-def _functions(source: Source, name: str) -> Iterator[Function]:
-    """Yield the function of this name, or the public methods of the class."""
+def _functions(source: Source) -> Iterator[Function]:
+    """Yield the public functions of a module and the public methods of its public classes."""
     for node in source.tree.body:
-        if isinstance(node, Function) and node.name == name:
-            yield node
-        elif isinstance(node, ast.ClassDef) and node.name == name:
+        if isinstance(node, Function):
+            yield from () if node.name.startswith("_") else (node,)
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             methods = (each for each in node.body if isinstance(each, Function))
             yield from (each for each in methods if not each.name.startswith("_"))

@@ -18,22 +18,22 @@ from lastcall.kube.cluster import ControlClient, names
 
 @click.group()
 def create() -> None:
-    """As kind does: create cluster [NAME]."""
+    """Create as kind does: create cluster [NAME]."""
 
 
 @click.group()
 def delete() -> None:
-    """As kind does: delete cluster [NAME], delete clusters --all."""
+    """Delete as kind does: delete cluster [NAME], delete clusters --all."""
 
 
 @click.group()
 def get() -> None:
-    """As kind does: get clusters, get kubeconfig, get nodes."""
+    """Get as kind does: get clusters, get kubeconfig, get nodes."""
 
 
 @click.group()
 def load() -> None:
-    """As kind does: load docker-image NAME…, load image-archive FILE…."""
+    """Load as kind does: load docker-image NAME…, load image-archive FILE…."""
 
 
 @click.pass_context
@@ -68,7 +68,7 @@ load.add_command(image_archive)
 
 @get.command("clusters")
 def clusters() -> None:
-    """The names of this user's clusters, a line each."""
+    """Print the names of this user's clusters, a line each."""
     for name in names():
         say(name)
     if not names():
@@ -78,7 +78,7 @@ def clusters() -> None:
 @get.command("nodes")
 @name_argument
 def nodes(name: str) -> None:
-    """The names of a cluster's nodes, a line each."""
+    """Print the names of a cluster's nodes, a line each."""
     with cluster_errors():
         for node in ControlClient(name).status()["nodes"]:
             say(node["name"])
@@ -88,5 +88,5 @@ def nodes(name: str) -> None:
 @name_argument
 @click.pass_context
 def get_kubeconfig(context: click.Context, name: str) -> None:
-    """The kubeconfig itself, as kind prints it."""
+    """Print the kubeconfig itself, as kind does."""
     context.invoke(kubeconfig, name=name, text=True, merged=False, unmerged=False, file="")
