@@ -1,8 +1,8 @@
 """Remove a directory tree that an attacker has filled.
 
 No link is followed, no mount is entered, however deep the tree is neither the stack nor the descriptors run out, and
-directories that their owner made unreadable are not an obstacle. Only the one directory is looked into at a time: what
-it holds of directories is moved up to the top first.
+directories that their owner made unreadable are not an obstacle. What lies deeper than a few levels is moved up to the
+top first.
 """
 
 import errno
@@ -16,6 +16,9 @@ from lastcall.world import linux
 _MOVED = ".removing-{}"
 _DIRECTORY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | _DIRECTORY
+_LEVELS = 12
+"""So many directories are open at once; a container's own tree is less deep. A move takes a lock of the whole file
+system, for which mounts of other containers wait."""
 
 
 def remove_tree(path: str) -> None:
@@ -42,13 +45,19 @@ def _empty(top: int, path: str) -> None:
     waiting = _remove_files(top)
     taken = frozenset(waiting)  # a removal that was cut off may have left such names
     names = (name for name in map(_MOVED.format, count()) if name not in taken)
-    while waiting:
-        name = waiting.pop()
-        with _opened(name, top, path) as directory:
+
+    def sink(name: str, above: int, levels: int) -> None:
+        with _opened(name, above, path) as directory:
             for child in _remove_files(directory):
-                waiting.append(next(names))
-                _move(child, directory, waiting[-1], top, path)
-        os.rmdir(name, dir_fd=top)
+                if levels:
+                    sink(child, directory, levels - 1)
+                else:
+                    waiting.append(next(names))
+                    _move(child, directory, waiting[-1], top, path)
+        os.rmdir(name, dir_fd=above)
+
+    while waiting:
+        sink(waiting.pop(), top, _LEVELS)
 
 
 def _move(name: str, directory: int, target: str, top: int, path: str) -> None:
@@ -65,8 +74,8 @@ def _move(name: str, directory: int, target: str, top: int, path: str) -> None:
 def _remove_files(directory: int) -> list[str]:
     """Remove what is not a directory; answer the names of those."""
     with os.scandir(directory) as entries:
-        names = [entry.name for entry in entries]
-    return [name for name in names if not _unlink(name, directory)]
+        names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    return [name for name, is_directory in names if is_directory or not _unlink(name, directory)]
 
 
 def _unlink(name: str, directory: int) -> bool:
