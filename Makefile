@@ -2,7 +2,7 @@
 PYTHON ?= $(shell tools/find-python 3.11)
 VENV := .venv
 
-.PHONY: test-fast test-all test-times mutants differential conformance demo ui site tour tour-static test check bench fuzz pains dist sbom machines bare-machines wheels first-test clean
+.PHONY: test-fast test-all test-times mutants differential conformance demo ui docs site tour tour-static test check bench fuzz pains dist sbom machines bare-machines wheels first-test clean
 
 demo: $(VENV)/.installed            ## the main job, as an ordinary user: watch two real Pods end
 	$(VENV)/bin/lastcall demo all || [ $$? -eq 3 ]   # 3: one of the two Pods is killed, as it should be
@@ -75,6 +75,8 @@ clean:
 
 site: $(VENV)/.installed-dev        ## the documentation as a site, in build/site: every guide, the reference, the tour to play
 	PYTHONPATH=src:tools:tests/support $(VENV)/bin/python -m make_site
+
+docs: site                            ## the same
 
 tour: $(VENV)/.installed-dev        ## what versions of Kubernetes change in the tour's steps, anew (then `make ui`)
 	$(VENV)/bin/python tools/make_tour.py

@@ -108,14 +108,14 @@ def _options() -> dict[str, Callable[[Any], Any]]:
         ),
         "as": click.option("--as", "as_user", metavar="USER", default="", help="User to impersonate."),
         "as-group": click.option(
-            "--as-group", metavar="GROUP", multiple=True, help="Group to impersonate. May be given several times."
+            "--as-group", metavar="GROUP", multiple=True, help="Group to impersonate. Repeatable."
         ),
         "as-uid": click.option("--as-uid", metavar="UID", default="", help="UID to impersonate."),
         "as-user-extra": click.option(
             "--as-user-extra",
             type=_UserExtra(),
             multiple=True,
-            help="Extra field of the user to impersonate. May be given several times.",
+            help="Extra field of the user to impersonate. Repeatable.",
         ),
         "request-timeout": click.option(
             "--request-timeout",

@@ -80,7 +80,7 @@ TIME = re.compile(r"\d+(ms|s|m|h)")
     multiple=True,
     callback=checked_published_ports,
     help="Forward a TCP port of this machine's loopback (0: any free one) to a Service or a Pod: "
-    "8080:svc/web:80, 127.0.0.1:8080:svc/NAMESPACE/web:http, 8080:pod/NAMESPACE/NAME:80. May be given several times.",
+    "8080:svc/web:80, 127.0.0.1:8080:svc/NAMESPACE/web:http, 8080:pod/NAMESPACE/NAME:80. Repeatable.",
 )
 @click.option(
     "--publish-node-ports",

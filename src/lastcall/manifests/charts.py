@@ -85,7 +85,7 @@ def rendered(chart: Chart) -> str:
     except subprocess.TimeoutExpired:
         raise WorldError(f"{chart.path}: helm did not end within {HELM_SECONDS:g} s") from None
     except UnicodeDecodeError:
-        raise UserError(f"{chart.path}: what helm prints is not a text in UTF-8") from None
+        raise UserError(f"{chart.path}: the output of helm is not UTF-8") from None
     except OSError as error:
         raise WorldError(f"{chart.path}: {helm} cannot be started: {error.strerror}") from None
     if done.returncode != 0:

@@ -23,7 +23,7 @@ def upper_bound(lost: int, total: int, confidence: float = 0.95) -> float:
 
 
 def _at_most(lost: int, total: int, share: float) -> float:
-    """The probability of at most `lost` of `total` when each is lost with probability `share`."""
+    """Return the probability that at most `lost` of `total` are lost, if each is lost with probability `share`."""
     if share <= 0:
         return 1.0
     if share >= 1:

@@ -158,7 +158,7 @@ def test_what_helm_says_of_a_broken_chart_is_the_error(helm: Helm) -> None:
     [
         ("exit 3", 2, "helm ended with 3"),
         ("true", 2, "helm template printed nothing"),
-        (r"printf '\377\376'", 2, "not a text in UTF-8"),
+        (r"printf '\377\376'", 2, "not UTF-8"),
         ("echo 'a: [b'", 2, "not readable as YAML"),
     ],
 )

@@ -230,8 +230,8 @@ _NODE_OPTIONS = [
         metavar="[NODE:]RESOURCE=QUANTITY,…",
         multiple=True,
         callback=parsed_node_capacity,
-        help="Size of the nodes: cpu=2,memory=4Gi,ephemeral-storage=20Gi; for one node node-1:memory=512Mi. May be "
-        "given several times. lastcall doctor says whether cpu and memory are enforced. Default: the machine's.",
+        help="Size of the nodes: cpu=2,memory=4Gi,ephemeral-storage=20Gi; for one node node-1:memory=512Mi. "
+        "Repeatable. lastcall doctor reports whether cpu and memory are enforced. Default: the machine's.",
     ),
     click.option(
         "--seccomp-default/--no-seccomp-default",

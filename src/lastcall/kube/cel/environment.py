@@ -41,7 +41,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What libraries declare and do."""
+    """The functions, types and estimates of several libraries."""
 
     bindings: Bindings
     types: Mapping[str, Type]

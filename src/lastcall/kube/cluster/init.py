@@ -477,7 +477,7 @@ def _log_with_time() -> None:
 
 
 def _become_role(role: str, log_fd: int) -> None:
-    """A child of init: dies with it, has a name in `ps`, and keeps its last words for front."""
+    """Prepare a child of init: it dies with init, has a name in `ps`, and writes its last words to the log of front."""
     linux.set_parent_death_signal(signal.SIGKILL)
     linux.set_process_name(f"lastcall-{role}"[:15])
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):

@@ -21,7 +21,7 @@ Delay = float | Callable[[], float]
 
 @dataclass(slots=True)
 class Propagation:
-    """May be changed while the proxy runs; what is under way keeps the delay it has."""
+    """The delays of both hops. They may change while the proxy runs; changes that are under way keep their delay."""
 
     api_to_proxy: Delay = 0.0
     proxy_to_kernel: Delay = 0.0

@@ -108,7 +108,7 @@ def more_general(one: Type, two: Type) -> Type:
 
 
 def _less_specific(one: Type, two: Type) -> bool:
-    """Whether `one` says as much as `two`, or less."""
+    """Return True if `one` is as specific as `two`, or less."""
     if is_dyn(one) or one.kind == "parameter":
         return True
     if is_dyn(two) or two.kind == "parameter" or one.kind != two.kind:

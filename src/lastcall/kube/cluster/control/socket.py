@@ -359,7 +359,7 @@ class ControlClient:
                     if message.get("end"):
                         return
                 if not follow:
-                    raise ControlError(f"cluster {self.name!r} ended before it answered about its records")
+                    raise ControlError(f"cluster {self.name!r} ended before it sent its records")
             finally:
                 writer.close()
 

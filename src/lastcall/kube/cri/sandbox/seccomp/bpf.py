@@ -39,8 +39,10 @@ OPERATORS = ("EQ", "NE", "LT", "LE", "GT", "GE", "MASKED_EQ", "MASKED_NE")
 
 
 class Condition:
-    """Argument `index` compared with `value`; for MASKED_EQ `value` is the mask and `second` what must remain, for
-    MASKED_NE what must not."""
+    """A comparison of argument `index` with `value`.
+
+    For MASKED_EQ and MASKED_NE, `value` is the mask, and the masked argument is compared with `second`.
+    """
 
     def __init__(self, index: int, operator: str, value: int, second: int = 0) -> None:
         if not 0 <= index <= 5 or operator not in OPERATORS:

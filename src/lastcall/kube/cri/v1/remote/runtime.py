@@ -233,7 +233,7 @@ class RemoteRuntime:
             self._look.set()
 
     async def _tell_start(self, container_id: str) -> None:
-        """A start that nobody can look at is a start."""
+        """Tell the watcher of a container that has started. Ignore errors: the start itself succeeded."""
         if self._watcher is not None:
             with suppress(RuntimeServiceError):
                 answer = await self._verbose(container_id)
