@@ -3,7 +3,7 @@
 import { Component } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ask, store, useStore, useTicks } from "./store";
-import { t } from "./texts";
+import { clock, t } from "./texts";
 import type { Pod, Workload } from "./types";
 
 type Grouping = "byNode" | "byNamespace" | "byWorkload";
@@ -24,9 +24,10 @@ export function graceLeft(pod: Pod): number {
 
 const restarted = (pod: Pod): string => (pod.restarts ? t("restarted", { n: pod.restarts }) : "");
 
+const stageWords = (pod: Pod): string => (pod.stage ? t(`stage.${pod.stage}` as "stage.unseen", { t: pod.watched ? clock(pod.watched) : "" }) : "");
+
 function words(pod: Pod): string {
-  const stage = pod.stage ? t(`stage.${pod.stage}` as "stage.deleted") : "";
-  const said = [t(state(pod)), stage, pod.reason, restarted(pod)].filter(Boolean).join(", ");
+  const said = [t(state(pod)), stageWords(pod), pod.reason, restarted(pod)].filter(Boolean).join(", ");
   return `${pod.namespace}/${pod.name}: ${said}`;
 }
 
@@ -72,7 +73,7 @@ class Cell extends Component<CellProps> {
         {size !== "wide" && <span class="unseen">{words(pod)}</span>}
         {size === "wide" && (
           <span class="what">
-            <b>{pod.name}</b> <small>{pod.stage ? t(`stage.${pod.stage}` as "stage.deleted") : pod.reason || t(now)}</small> {pod.restarts > 0 && <small>{restarted(pod)}</small>}
+            <b>{pod.name}</b> <small>{stageWords(pod) || pod.reason || t(now)}</small> {pod.restarts > 0 && <small>{restarted(pod)}</small>}
           </span>
         )}
       </a>

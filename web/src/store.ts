@@ -216,5 +216,7 @@ export async function ask<T>(path: string, body?: unknown): Promise<T> {
   const response = await fetch(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
   const text = await response.text();
   if (!response.ok) throw new Error(text || `the server answered ${response.status}`);
-  return JSON.parse(text) as T;
+  const told = JSON.parse(text) as T & { unread?: string };
+  if (told.unread) throw new Error(told.unread);
+  return told;
 }

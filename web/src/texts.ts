@@ -67,6 +67,7 @@ const TEXTS = {
   left: ["{s} s of grace left", "猶予 残り {s} 秒"],
   graceOver: ["grace period over", "猶予時間切れ"],
   "stage.deleted": ["DELETE accepted", "DELETE 受理"],
+  "stage.unseen": ["watched since {t}", "{t} から監視"],
   "stage.hook": ["preStop hook", "preStop フック"],
   "stage.term": ["stop signal sent", "停止シグナル送信"],
   "stage.kill": ["SIGKILL sent", "SIGKILL 送信"],

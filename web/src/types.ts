@@ -18,6 +18,8 @@ export interface Pod {
   created: string;
   deletion?: { at: string; grace: number };
   stage?: string;
+  /** Since when, if its end began before (ms of the epoch). */
+  watched?: number;
   finalizers?: string[];
 }
 

@@ -1,6 +1,7 @@
 """`lastcall story`: how a Pod of a cluster that stays ended, from the records that its front keeps."""
 
 import asyncio
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -29,7 +30,7 @@ _NAMED = 12
 """Pods that an error names."""
 
 
-@click.command()
+@click.command(context_settings={"allow_extra_args": True})
 @click.argument("pod", required=False)
 @click.option(
     "--namespace", "-n", metavar="NAMESPACE", help="Namespace of the Pod.  [default: default; without POD: all]"
@@ -61,6 +62,7 @@ def story(
     SIGKILLed, a preStop hook failed, or a container crashed or was restarted by a probe, 1 how it ended is not known.
     A Pod that is still ending counts as graceful.
     """
+    _refuse(click.get_current_context().args)
     format_, pod = checked_output(output, output_file), _pod_name(pod)
     client = ControlClient(cluster)
     with cluster_errors():
@@ -95,6 +97,15 @@ def story(
         cluster=cluster,
     )
     raise SystemExit(status)
+
+
+def _refuse(arguments: Sequence[str]) -> None:
+    """Raise click.UsageError if there are arguments after POD: other commands take the cluster as one."""
+    if arguments:
+        raise click.UsageError(
+            f"Got unexpected extra argument ({arguments[0]}): story takes one POD. "
+            f"To name the cluster, write --cluster {shlex.quote(arguments[0])}"
+        )
 
 
 def _pod_name(text: str | None) -> str | None:

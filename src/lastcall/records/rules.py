@@ -351,6 +351,11 @@ STOP_CONTAINER = _rule(
     "The stop signal goes to PID 1 once in a container's life; when the timeout is over, SIGKILL ends all its "
     "processes.",
 )
+HANDLE_CONTAINER_EXIT = _rule(
+    "containerd internal/cri/server/events.go:handleContainerExit",
+    "When PID 1 of a container has ended, the runtime keeps its exit code and the time for the container's status, and "
+    "whoever waits for the stop goes on.",
+)
 STOP_POD_SANDBOX = _rule(
     "containerd internal/cri/server/sandbox_stop.go:stopPodSandbox",
     "What still runs is killed, then the network is torn down (CNI DEL).",

@@ -52,6 +52,7 @@ from .pauses import own_wait as own_wait
 from .pauses import sleep_patch as sleep_patch
 from .printed import answered_unseen as answered_unseen
 from .printed import ids_printed as ids_printed
+from .printed import only_ids as only_ids
 from .process import LoadClient as LoadClient
 from .proposal import Advice as Advice
 from .proposal import grace_of as grace_of

@@ -58,6 +58,11 @@ def ids_printed(output: Iterable[str]) -> dict[int, int]:
     return found
 
 
+def only_ids(line: str) -> str:
+    """Return a line with nothing but the ids of requests and messages in it, "" without one."""
+    return " ".join([*(f"lc-{number}" for number in _ID.findall(line)), *_MESSAGE.findall(line)])
+
+
 def answered_unseen(outcomes: Iterable[Outcome], seen: Mapping[int, int]) -> tuple[int, ...]:
     """Return ids that a client got an answer to and no application printed, of the kinds that it prints."""
     answered = [each for each in outcomes if not each.lost]

@@ -29,14 +29,17 @@ def stage_of(record: Record) -> str:
     if record.kind == kinds.SIGNAL_SENT:
         name = signal_name(record.facts_as(kinds.SIGNAL_SENT).get("signal"))
         return "kill" if name == SIGKILL else "term"
+    if record.kind == kinds.DELETE_ACCEPTED and record.evidence == "inferred":
+        return ""  # it was before anybody watched, and the end has gone on since
     return STAGES.get(record.kind, "")
 
 
-def pod_cell(pod: AnyObject, stage: str = "") -> Value:
+def pod_cell(pod: AnyObject, stage: str = "", watched: float | None = None) -> Value:
     """Return what a list shows of a Pod.
 
     `ready`, `restarts` and `reason` are what `kubectl get` shows, `reason` only where it says more than the phase.
-    `deletion`: when the grace period is over (RFC 3339), and its length in seconds.
+    `deletion`: when the grace period is over (RFC 3339), and its length in seconds. `watched`: since when it is watched
+    (milliseconds of the epoch), if its end had begun before; then only a later step says how far that is.
     """
     meta, status = pod.get("metadata") or {}, pod.get("status") or {}
     reason, ready, containers, restarts = pod_summary(dict(pod))
@@ -57,7 +60,9 @@ def pod_cell(pod: AnyObject, stage: str = "") -> Value:
     }
     if meta.get("deletionTimestamp"):
         cell["deletion"] = {"at": meta["deletionTimestamp"], "grace": int(meta.get("deletionGracePeriodSeconds") or 0)}
-        cell["stage"] = stage or "deleted"
+        cell["stage"] = stage or ("deleted" if watched is None else "unseen")
+        if cell["stage"] == "unseen":
+            cell["watched"] = watched
         cell["finalizers"] = list(meta.get("finalizers") or ())
     return cell
 

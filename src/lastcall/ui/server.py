@@ -98,10 +98,10 @@ class PageServer:
         for path, handler in (
             ("/api/feed", self._feed),
             ("/api/select", self._select),
-            ("/api/pods/{uid}/events", self._events),
-            ("/api/pods/{uid}/object", self._object),
-            ("/api/pods/{uid}/logs", self._logs),
-            ("/api/pods/{uid}/plan", self._plan),
+            ("/api/pods/{uid}/events", _reading(self._events)),
+            ("/api/pods/{uid}/object", _reading(self._object)),
+            ("/api/pods/{uid}/logs", _reading(self._logs)),
+            ("/api/pods/{uid}/plan", _reading(self._plan)),
             ("/api/pods/{uid}/page", self._export),
             ("/api/pods/{uid}/exec", self._exec),
         ):
@@ -370,6 +370,23 @@ class PageServer:
     async def _stop_tour(self, request: web.Request) -> web.StreamResponse:
         await self._tour.end()
         return _json({})
+
+
+def _reading(handler: Handler) -> Handler:
+    """Answer with the reason where something of a Pod cannot be read, with status 200: a page goes on asking until it
+    knows that the Pod is gone, and browsers write any other status into their console as an error."""
+
+    async def read(request: web.Request) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except web.HTTPNotFound as error:
+            return _json({"unread": error.text})
+        except StatusError as error:
+            if not 400 <= error.code < 500:
+                raise
+            return _json({"unread": str(error)})
+
+    return read
 
 
 def _guard(entrance: Entrance) -> Any:

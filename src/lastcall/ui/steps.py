@@ -11,7 +11,7 @@ from lastcall.endings.render import actor_label
 from lastcall.records import kinds
 from lastcall.records.explain import explain
 from lastcall.records.record import Record
-from lastcall.records.rules import STOP_CONTAINER, STOP_POD_SANDBOX
+from lastcall.records.rules import HANDLE_CONTAINER_EXIT, STOP_CONTAINER, STOP_POD_SANDBOX
 from lastcall.records.said import tell
 from lastcall.records.text import printable
 from lastcall.records.words import meaning, words_for
@@ -19,6 +19,7 @@ from lastcall.records.words import meaning, words_for
 _FACT_LIMIT = 400
 _KUBERNETES = ("pkg/", "staging/", "plugin/", "cmd/")
 _CONTAINERD = "https://github.com/containerd/containerd/blob/v2.0.0"
+_OF_SHIMS = {kinds.PROCESS_SIGNAL_STATE: STOP_CONTAINER, kinds.PROCESS_EXITED: HANDLE_CONTAINER_EXIT}
 _ASKED_BY = {"StopContainer": STOP_CONTAINER, "grace over": STOP_CONTAINER, "StopPodSandbox": STOP_POD_SANDBOX}
 """Why a signal is sent → the rule of that call."""
 
@@ -48,12 +49,10 @@ def _step(entry: Entry, numbers: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _rule_of_a_shim(record: Record) -> str:
-    """Return the rule of what a shim does for a call; its records name none, because it loads none."""
-    if record.kind == kinds.PROCESS_SIGNAL_STATE:
-        return STOP_CONTAINER
-    return (
-        _ASKED_BY.get(record.facts_as(kinds.SIGNAL_SENT).get("why", ""), "") if record.kind == kinds.SIGNAL_SENT else ""
-    )
+    """Return the rule of what a shim does or sees; its records name none, because it loads none."""
+    if record.kind == kinds.SIGNAL_SENT:
+        return _ASKED_BY.get(record.facts_as(kinds.SIGNAL_SENT).get("why", ""), "")
+    return _OF_SHIMS.get(record.kind, "")
 
 
 def seconds_of(seconds: float) -> float:

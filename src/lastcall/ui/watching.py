@@ -22,6 +22,7 @@ from lastcall.kube.api import (
     AnyObject,
     Object,
     Resource,
+    is_terminating,
     name_of,
     namespace_of,
     uid_of,
@@ -67,6 +68,8 @@ class Watching:
         self._pods: dict[str, Object] = {}
         self._stages: dict[str, tuple[int, str]] = {}
         """How far the end of a Pod is, and when the record was written that says so: others may come later."""
+        self._late: dict[str, float] = {}
+        """The Pods whose end had begun when they were first seen, and when that was (ms of the epoch)."""
         self._ended: dict[str, None] = {}
         self._versions: dict[str, int] = {}
         self._rows: dict[str, None] = {}
@@ -103,7 +106,7 @@ class Watching:
         if opened.identity != self._identity:
             self._identity = opened.identity
             self._keeper, self._known = RecordKeeper(), set()
-            for held in (self._pods, self._stages, self._ended, self._versions, self._stories, self._rows):
+            for held in (self._pods, self._stages, self._late, self._ended, self._versions, self._stories, self._rows):
                 held.clear()
             self.board.clear()
         self.about, self.client = opened.facts, opened.client
@@ -171,9 +174,22 @@ class Watching:
 
     def _pod(self, pod: Object) -> None:
         uid = uid_of(pod)
+        if uid not in self._pods and is_terminating(pod):
+            self._look_back(uid)
         self._pods[uid] = pod
         self._touch(uid)
-        self.board.put(f"pod/{uid}", pod_cell(pod, self._stages.get(uid, (0, ""))[1]))
+        self._put_pod(uid)
+
+    def _put_pod(self, uid: str) -> None:
+        self.board.put(f"pod/{uid}", pod_cell(self._pods[uid], self._stages.get(uid, (0, ""))[1], self._late.get(uid)))
+
+    def _look_back(self, uid: str) -> None:
+        """Its end began before it was seen: its records may say how far it is."""
+        stages = [(each.at_ns, stage_of(each)) for each in self._keeper.around(uid) if each.pod_uid == uid]
+        if known := [each for each in stages if each[1]]:
+            self._stages[uid] = max(known)
+        else:
+            self._late[uid] = self._world.clock.wall_ns() / 1e6
 
     def _pod_changed(self, old: Object, new: Object) -> None:
         if uid_of(old) != uid_of(new):
@@ -184,6 +200,7 @@ class Watching:
         uid = uid_of(pod)
         self._pods.pop(uid, None)
         self._stages.pop(uid, None)
+        self._late.pop(uid, None)
         self._touch(uid)
         self.board.take(f"pod/{uid}")
 
@@ -205,7 +222,7 @@ class Watching:
         stage = stage_of(record)
         if stage and uid in self._pods and self._stages.get(uid, (0, ""))[0] <= record.at_ns:
             self._stages[uid] = (record.at_ns, stage)
-            self.board.put(f"pod/{uid}", pod_cell(self._pods[uid], stage))
+            self._put_pod(uid)
         if is_an_end(record):
             self._ended.pop(uid, None)
             self._ended[uid] = None

@@ -132,6 +132,11 @@ def test_what_is_no_pod_is_refused_with_what_to_write(tell, word):
     assert status == 2 and repr(word) in error and "write NAME or pod/NAME" in error
 
 
+def test_a_cluster_after_the_pod_is_refused_with_the_option_for_it(tell):
+    status, _, error = tell("web", "end-probe")
+    assert status == 2 and "(end-probe)" in error and "write --cluster end-probe" in error
+
+
 @pytest.mark.parametrize(("there", "meant"), [(["ci"], "ci"), (["ci", "dev"], "lastcall"), ([], "lastcall")])
 def test_without_a_name_the_only_cluster_is_meant(tell, monkeypatch, there, meant):
     monkeypatch.setattr("lastcall.cli.staying.clusters.names", lambda: there)

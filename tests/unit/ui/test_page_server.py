@@ -124,6 +124,16 @@ async def test_a_page_that_only_reads_changes_nothing(path: str) -> None:
         assert (await ask(browser, entrance, f"/api/{path}", {})) == (403, "this page only reads")
 
 
+@pytest.mark.parametrize("what", ["object", "events", "logs", "plan"])
+async def test_that_a_pod_is_gone_is_no_error_in_the_console_of_a_browser(what: str) -> None:
+    """Every status but those of success is one, and a page goes on asking until it hears of the end."""
+    async with page() as (entrance, browser):
+        await enter(browser, entrance, entrance.token)
+        answer = await ask(browser, entrance, f"/api/pods/gone/{what}")
+        assert answer == (200, '{"unread":"this Pod is gone"}')
+        assert await ask(browser, entrance, "/api/pods/gone/delete", {}) == (404, "this Pod is gone")
+
+
 async def test_what_not_every_machine_can_run_is_recorded() -> None:
     async with page() as (entrance, browser):
         await enter(browser, entrance, entrance.token)

@@ -56,6 +56,16 @@ def test_a_signal_has_the_rule_of_the_call_that_asked_for_it(why: str, function:
     assert not rule or made["rules"][rule]["explain"]
 
 
+def test_the_exit_of_a_process_has_the_rule_of_what_the_runtime_does_then() -> None:
+    deleted = Record("r0", 1, 1, "apiserver", "DeleteAccepted", "u", facts={"gracePeriodSeconds": 30})
+    ended = Record("r1", 2, 2, "container", "ProcessExited", "u", "app", facts={"exitCode": 0, "pid": 7})
+    (ending,) = build_endings([deleted, ended], [PodFacts("u", "d", "p")], kubernetes_version="1.36")
+    made = story(ending, None, 3, "1.36")
+    (rule,) = {each["rule"] for each in made["steps"] if each["kind"] == "ProcessExited"}
+    assert "exit code" in made["rules"][rule]["explain"]
+    assert made["rules"][rule]["source"].endswith("/internal/cri/server/events.go")
+
+
 def test_rules_of_kubernetes_and_containerd_lead_to_their_source_and_others_nowhere() -> None:
     link = source_link("pkg/kubelet/pod_workers.go:UpdatePod", "1.36")
     assert link == "https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/kubelet/pod_workers.go"

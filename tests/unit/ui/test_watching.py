@@ -130,3 +130,51 @@ def test_a_record_that_comes_late_does_not_lead_an_end_back() -> None:
         assert cell is not None and cell["stage"] == "held"
 
     run_virtual(main)
+
+
+ENDING: Object = {
+    "metadata": {"uid": "u", "name": "p", "deletionTimestamp": "2026-01-01T00:00:30Z"},
+    "spec": {},
+}
+
+
+def test_of_an_end_that_had_begun_before_it_is_said_since_when_it_is_watched() -> None:
+    async def main(world: World) -> None:
+        cluster = Cluster(world, 0)
+        watching = Watching(cluster, world)
+        await watching.run()
+        assert cluster.on_object is not None
+        cluster.on_object(PODS, "ADDED", ENDING)
+        inferred = Record("1", 5, 5, "apiserver", kinds.DELETE_ACCEPTED, "u", evidence="inferred")
+        for record in (None, inferred):
+            if record is not None:
+                watching._record(record)
+            cell = watching.board.get("pod/u")
+            assert cell is not None and cell["stage"] == "unseen"
+            assert cell["watched"] == world.clock.wall_ns() / 1e6
+        signal = {"signal": "SIGTERM", "why": "StopContainer"}
+        watching._record(Record("2", 20, 20, "runtime", kinds.SIGNAL_SENT, "u", "app", facts=signal))
+        cell = watching.board.get("pod/u")
+        assert cell is not None and cell["stage"] == "term" and "watched" not in cell
+        cluster.on_object(PODS, "DELETED", ENDING)
+        cluster.on_object(PODS, "ADDED", {"metadata": {"uid": "u", "name": "p"}, "spec": {}})
+        cluster.on_object(PODS, "MODIFIED", ENDING)
+        cell = watching.board.get("pod/u")
+        assert cell is not None and cell["stage"] == "deleted", "the page saw how it began"
+
+    run_virtual(main)
+
+
+def test_records_that_come_before_their_pod_say_how_far_its_end_is() -> None:
+    async def main(world: World) -> None:
+        cluster = Cluster(world, 0)
+        watching = Watching(cluster, world)
+        await watching.run()
+        assert cluster.on_object is not None
+        for at, kind in ((10, kinds.DELETE_ACCEPTED), (20, kinds.PRE_STOP_STARTED), (30, kinds.PRE_STOP_FINISHED)):
+            watching._record(Record(kind, at, at, "kubelet", kind, "u"))
+        cluster.on_object(PODS, "ADDED", ENDING)
+        cell = watching.board.get("pod/u")
+        assert cell is not None and cell["stage"] == "hook"
+
+    run_virtual(main)

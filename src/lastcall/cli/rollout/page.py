@@ -26,7 +26,7 @@ from lastcall.records.said import tell
 from lastcall.traffic import Outcome, serving_containers
 from lastcall.ui import AskedPage
 from lastcall.ui.command_page import TURN_SECONDS, Again, Outcomes, PageLink, Rollout, Setup
-from lastcall.ui.rollout import state_to_wire
+from lastcall.ui.rollout import account_to_wire, state_to_wire
 from lastcall.world.blocking import monotonic, sleep
 from lastcall.world.interrupts import Interrupts
 
@@ -192,6 +192,7 @@ class RolloutPage:
                 "command": f"kubectl patch {name}{there} --patch-file patch.yaml",
             }
         found = result.account
+        self._state["account"] = account_to_wire(found)
         run = {"verdict": judgement.verdict, "lost": len(found.lost), "total": found.total}
         why = self._state.get("why", "")
         self._runs = [*self._runs, {**run, "propagation": result.propagation, "why": why}]

@@ -255,7 +255,7 @@ SENTENCES = sentences(
     row(ProcessSignalState, signal_state, rules.STOP_CONTAINER),
     row(OutOfMemory, fixed("the machine ran out of memory meanwhile: probably killed for that", STEP, "bad")),
     row(SignalSent, signal_sent, rules.STOP_CONTAINER, rules.CLEANUP_AFTER_DEAD_SHIM),
-    row(ProcessExited, process_exited, rules.CLEANUP_AFTER_DEAD_SHIM),
+    row(ProcessExited, process_exited, rules.HANDLE_CONTAINER_EXIT, rules.CLEANUP_AFTER_DEAD_SHIM),
     row(ExecStarted, fixed("exec: pid $pid", NOISE)),
     row(ExecExited, fixed("exec: exit $exitCode", NOISE), rules.CLEANUP_AFTER_DEAD_SHIM),
     row(Output, output),

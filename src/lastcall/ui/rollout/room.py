@@ -1,6 +1,5 @@
 """What the page knows of a rollout: fed by the command that makes it, drawn for all browsers together."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Protocol
@@ -14,10 +13,12 @@ from lastcall.traffic import (
     account,
     measure_end,
     measure_kinds,
+    only_ids,
     pod_lives,
     with_causes,
     with_lags,
 )
+from lastcall.ui.rollout.accounted import account_from_wire
 from lastcall.ui.rollout.followed import lives_from_wire, traced_from_wire
 from lastcall.ui.rollout.picture import picture
 from lastcall.ui.rollout.values import Values, least_unavailable, patch_of, read_values, replicas_of, values_of
@@ -50,6 +51,9 @@ class RolloutRoom:
         self._state: dict[str, Any] = {}
         self._records: list[Record] = []
         self._outcomes: list[Outcome] = []
+        self._printed: list[str] = []
+        """Of each line of the Pods, the ids of requests and messages."""
+        self._whole_output = True
         self._stale = False
         self._asked = 0
         self._forecast: dict[str, Any] | None = None
@@ -61,15 +65,25 @@ class RolloutRoom:
         if state.get("number") != self._state.get("number"):
             self._records.clear()
             self._outcomes.clear()
+            self._printed.clear()
+            self._whole_output = True
             self._forecast = None
         self._state = dict(state)
         self._stale = True
 
     def records(self, records: Iterable[Record]) -> None:
-        """Take records, without what the Pods printed: whether they saw a lost request is in the report."""
-        if self._state:
-            self._records += [each for each in records if each.kind != kinds.OUTPUT]
-            self._stale = True
+        """Take records; of what the Pods printed, only which requests they saw."""
+        if not self._state:
+            return
+        for each in records:
+            if each.kind != kinds.OUTPUT:
+                self._records.append(each)
+                continue
+            line = each.facts_as(kinds.OUTPUT)
+            self._whole_output = self._whole_output and not line.get("dropped")
+            if ids := only_ids(str(line.get("text"))):
+                self._printed.append(ids)
+        self._stale = True
 
     def outcomes(self, outcomes: Iterable[list[Any]]) -> None:
         self._outcomes += [Outcome.from_wire(each) for each in outcomes]
@@ -140,21 +154,28 @@ class RolloutRoom:
         self.on_change()
 
     def _account(self) -> tuple[list[PodLife], Account | None]:
+        """Account for the requests so far; once the command has done so (`state["account"]`), that counts."""
         state = self._state
         if state.get("theirs"):
             return self._account_there()
         foreign = set(state.get("foreign") or ())
         lives = pod_lives(self._records, state.get("port"), set(state.get("containers") or ()))
         lives = [each for each in lives if each.uid not in foreign]
-        began = state.get("began")
-        found = account(self._outcomes, lives, [], math.inf if began is None else began, whole_output=False)
-        return lives, None if began is None else found
+        began, accounted = state.get("began"), state.get("account")
+        if began is None:
+            return lives, None
+        if accounted is not None:
+            return lives, account_from_wire(accounted)
+        return lives, account(self._outcomes, lives, self._printed, began, whole_output=self._whole_output)
 
     def _account_there(self) -> tuple[list[PodLife], Account | None]:
         """Account for an existing cluster, where moments are known within bounds only."""
         lives, began = lives_from_wire(self._state.get("lives") or ()), self._state.get("began")
         if began is None:
             return lives, None
+        if accounted := self._state.get("account"):
+            found = account_from_wire(accounted)
+            return with_lags(found, lives), found
         found = account(self._outcomes, [], (), began, whole_output=False)
         if traced := self._state.get("traced"):
             found = with_causes(found, traced_from_wire(traced, self._outcomes))

@@ -7,12 +7,15 @@ from rollout_lives import pod_life
 
 from lastcall.records import kinds
 from lastcall.records.record import Record
+from lastcall.traffic.account import account
 from lastcall.traffic.moments import Moment
 from lastcall.traffic.outcome import Outcome
 from lastcall.traffic.through_api import Traced
+from lastcall.ui.rollout.accounted import account_to_wire
 from lastcall.ui.rollout.followed import lives_to_wire, traced_to_wire
 from lastcall.ui.rollout.room import RolloutRoom
 from lastcall.ui.rollout.values import Values
+from lastcall.world import wire
 from lastcall.world.clock import RealClock
 
 WORKLOAD: dict[str, Any] = {
@@ -102,6 +105,52 @@ def test_a_request_that_was_not_measured_is_not_drawn_as_lost() -> None:
     (strip,) = told["strips"]
     became = [sum(row[place] for row in strip["columns"]) for place in range(1, 5)]
     assert became == [1, 0, 0, 1], "answered, carried on elsewhere, lost, not measured"
+
+
+def printed(number: int, text: str, **facts: Any) -> Record:
+    return Record(f"out-{number}", int(1e10), 0, "runtime", kinds.OUTPUT, "u", "app", facts={"text": text, **facts})
+
+
+def causes_of(shown: RolloutRoom) -> list[tuple[int, str]]:
+    shown.draw()
+    return [(each["id"], each["cause"]) for each in shown.document["lost"]]
+
+
+def test_what_the_pods_printed_tells_a_request_in_the_accept_queue_from_one_in_flight() -> None:
+    shown, _, _ = room()
+    shown.update({**STATE, "over": True})
+    shown.records(records())
+    shown.records([printed(1, "lc-1 begun"), printed(2, "lc-1 answered"), printed(3, "lc-2 begun")])
+    reset = [outcome(number, at, "reset before bytes") for number, at in ((2, 10.11), (3, 10.13))]
+    shown.outcomes([outcome(1, 10.01), *reset])
+    assert causes_of(shown) == [(2, "cutOff"), (3, "neverRead")]
+    shown.records([printed(4, "", dropped=7)])
+    assert causes_of(shown) == [(2, "cutOff"), (3, "cutOff")], "an application may have printed what is missing"
+    shown.update({**STATE, "over": True, "number": 2})
+    shown.records(records())
+    shown.outcomes([outcome(1, 10.01), *reset])
+    assert causes_of(shown) == [(2, "cutOff"), (3, "cutOff")], "nothing was printed in the second experiment"
+
+
+def test_when_an_experiment_is_over_its_page_says_what_its_command_says() -> None:
+    """The command may know more: what a load balancer was refused, or what came too late for the page."""
+    shown, asked, _ = room()
+    shown.update(STATE)
+    shown.records(records())
+    lost = outcome(2, 10.12, "reset before bytes")
+    shown.outcomes([outcome(1, 9.0), lost])
+    assert causes_of(shown) == [(2, "cutOff")]
+    life = pod_life("u", "web-1", "10.244.0.2", ready=2.0, deleted=10.0, term=10.1, exited=10.2)
+    those = [Outcome.from_wire(each) for each in (outcome(1, 9.0), lost, outcome(3, 10.3))]
+    found = account(those, [life], ["lc-1 begun", "lc-3 begun"], 10.0)
+    shown.update({**STATE, "over": True, "account": wire.decode(wire.encode(account_to_wire(found)))})
+    assert causes_of(shown) == [(2, "neverRead")]
+    told = shown.document
+    assert (told["totals"], told["losses"]) == ({"fresh": 2}, {"fresh": 1})
+    assert (told["controlTotal"], told["controlLost"], told["unmeasured"]) == (1, 0, 0)
+    assert told["causes"][0]["atMost"] == "97 %"
+    shown.what_if({})
+    assert asked.questions, "how Pods ended is measured from the same account"
 
 
 def test_a_new_experiment_begins_with_an_empty_picture() -> None:
