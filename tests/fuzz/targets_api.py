@@ -15,7 +15,8 @@ from lastcall.kube.api.patch.apply import apply_json_patch, merge_patch, strateg
 from lastcall.kube.api.protobuf.decoding import decode_envelope
 from lastcall.kube.api.protobuf.encoding import encode_envelope
 from lastcall.kube.api.resources import CONFIGMAPS, DEPLOYMENTS, JOBS, NODES, PODS, SERVICES, Resource
-from lastcall.kube.api.schema.checks import DecodeError, check_fields, prune
+from lastcall.kube.api.schema.checks import DecodeError, check_fields
+from lastcall.kube.api.schema.pruning import prune
 from lastcall.kube.api.text.go_json import complaint, loads
 from lastcall.kube.api.text.go_yaml import YAMLError, decode
 from lastcall.kube.api.text.json_bounds import MAX_DEPTH, check_bounds

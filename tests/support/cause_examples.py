@@ -369,6 +369,11 @@ def fails_on_its_signal(tape: Any) -> None:
     exited(tape, 0.5, 1)
 
 
+def sidecar_fails_on_its_signal(tape: Any) -> None:
+    fails_on_its_signal(tape)
+    of_kind("sidecar")(tape)
+
+
 def completed_by_itself(tape: Any) -> None:
     """It had ended, and nobody deleted its Pod."""
     without(k.DELETE_ACCEPTED, k.DELETE_SENT, k.POD_GONE_SEEN, k.OBJECT_REMOVED)(tape)
@@ -487,6 +492,16 @@ EXAMPLES: dict[str, Example] = {
         ),
         (edit(k.PROCESS_EXITED, at=-0.5), shown("default")),
     ),
+    "exitCodeNotZero:sidecar": Example(
+        sidecar_fails_on_its_signal,
+        (
+            NO_SIGTERM,
+            edit(k.PROCESS_EXITED, exitCode=0),
+            edit(k.PROCESS_EXITED, exitCode=143, signal=15),
+            of_kind("container"),
+        ),
+        (edit(k.PROCESS_EXITED, at=-0.5), shown("default")),
+    ),
     # hooks
     "hookNotRun": Example(hook_skipped, (without(k.PRE_STOP_SKIPPED),)),
     "hookDiedWithContainer": Example(ended_with_its_hook, (edit(k.PROCESS_EXITED, at=3.0),)),
@@ -594,6 +609,11 @@ EXAMPLES: dict[str, Example] = {
             ),
             both(shown("handled"), program("/bin/busybox", "sh", "/job.sh")),
             both(shown("handled"), program("/bin/busybox", "sh", "/job.sh"), add(1.0, "runtime", k.OUTPUT, text="x")),
+            both(
+                edit(k.PROCESSES_LEFT, when="exit"),
+                unsent("SIGKILL"),
+                edit(k.PROCESS_EXITED, at=0.5, exitCode=143, signal=15),
+            ),
         ),
     ),
     "shellKeepsSignal:trap": Example(

@@ -9,6 +9,7 @@ from .exit_status import OK as OK
 from .exit_status import WORLD as WORLD
 from .exit_status import exit_status as exit_status
 from .facts.containers import container_runs as container_runs
+from .facts.missed import missed_container as missed_container
 from .facts.pid1 import is_shell_program as is_shell_program
 from .facts.pod import facts_from_records as facts_from_records
 from .facts.pod import pod_facts as pod_facts
@@ -34,6 +35,7 @@ from .story import ContainerEnding as ContainerEnding
 from .story import Ending as Ending
 from .story import Entry as Entry
 from .story import Finding as Finding
+from .story import OutputLine as OutputLine
 from .story import PodFacts as PodFacts
 from .story import PreStop as PreStop
 from .story import ProgramChange as ProgramChange

@@ -118,6 +118,8 @@ class PodFacts:
     containers: tuple[ContainerFacts, ...] = field(default=(), metadata=HIDDEN)
     subdomain: str = field(default="", metadata=HIDDEN)
     """The Service below which DNS names it."""
+    holds_connections: bool = field(default=False, metadata=HIDDEN)
+    """Its clients went on with requests on connections to it until it was killed: no time is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +380,8 @@ class Span:
 ProgramChange = Literal[
     "stopIgnoringSignal", "unblockSignal", "passSignalOn", "signalChildAlone", "useExec", "endOnStopSignal",
     "finishRequests", "closeIdleConnections", "endStreams", "fixServer", "exitZero", "fixCrash", "fixCommand",
-    "fixHook", "fixPostStart", "fixProbe", "listenEverywhere", "raiseOwnTimeout", "stopKilling", "useLessMemory",
+    "fixHook", "fixPostStart", "fixProbe", "listenEverywhere", "raiseOwnTimeout", "reapChildren", "stopKilling",
+    "useLessMemory",
 ]  # fmt: skip
 """What only the program, its image or its script can change."""
 

@@ -44,6 +44,15 @@ def lives_on(ending: Ending) -> bool:
     return not ending.zero_kind and is_ongoing(ending)
 
 
+_PROCESSES_KILLED = ("shellKeepsSignal", "childrenNotSignalled", "childKilledInside")
+
+
+def lost_processes(ending: Ending) -> bool:
+    """Return whether every container ended well, and a finding warns of processes that were killed with or by PID 1."""
+    warned = any(each.id in _PROCESSES_KILLED and each.severity != "info" for each in ending.findings)
+    return ending.outcome == "graceful" and warned
+
+
 def outcome_words(ending: Ending) -> str:
     """Return `was killed`, `ended gracefully`, … after the Pod's name."""
     if is_ongoing(ending):
@@ -55,6 +64,8 @@ def outcome_words(ending: Ending) -> str:
         if deleted:
             return tell("had been ended by a probe before its end began")
         return tell("was ended by a probe")
+    if lost_processes(ending):
+        return tell("ended, but some of its processes were killed")
     runs = Runs(ending.containers, ending.earlier, ends=bool(ending.zero_kind))
     return sentence_of(ending.outcome, runs, deleted=deleted)
 

@@ -33,6 +33,8 @@ from .latency import percentile as percentile
 from .lives import MOMENTS as MOMENTS
 from .lives import Outage as Outage
 from .lives import PodLife as PodLife
+from .lives import by_address as by_address
+from .lives import led_to as led_to
 from .load import Load as Load
 from .lost_request import LostRequest as LostRequest
 from .moments import Moment as Moment

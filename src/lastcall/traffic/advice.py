@@ -105,6 +105,7 @@ def _wants_a_goodbye(lost: LostRequest) -> bool:
 PROXY_ERRORS = (502, 503, 504)
 _ENDS = {"preStop hook": True, "draining": True, "ready": False, "before it was ready": False}
 """Phase of a Pod → whether it was ending; of others it is not known what an answer had to do with it."""
+_ENDING = [phase for phase, ending in _ENDS.items() if ending]
 MOST_NAMED = 4
 """Causes in a verdict, and Pods in an advice."""
 
@@ -116,7 +117,8 @@ def _behind_a_proxy(run: Disruption) -> list[dict[str, Any]]:
     for each in run.account.lost:
         if each.cause != "server error":
             continue
-        moments = next((life.behind for life in run.lives if life.name == each.pod and each.phase == "draining"), {})
+        those = (life.behind for life in run.lives if life.name == each.pod and each.phase in _ENDING)
+        moments = next(those, {})
         gone = {name for name, at in moments.items() if is_over(at, each.outcome.finished + SKEW_SECONDS)}
         if not gone or each.outcome.status not in PROXY_ERRORS:
             return []

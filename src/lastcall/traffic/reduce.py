@@ -9,7 +9,14 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lastcall.endings import ContainerEnding, Entry, container_runs, facts_from_records
+from lastcall.endings import (
+    ContainerEnding,
+    Entry,
+    OutputLine,
+    container_runs,
+    facts_from_records,
+    missed_container,
+)
 from lastcall.records import kinds
 from lastcall.records.order import by_time
 from lastcall.records.record import Record
@@ -84,7 +91,8 @@ def _life(
     names = _serving(runs, port, declared)
     _note_ends(life, [runs[name] for name in names], port)
     life.container = names[0] if len(names) == 1 < len(runs) else ""
-    life.behind = _stopped_behind({name: those[-1] for name, those in runs.items() if name not in names})
+    others = {name: those[-1] for name, those in runs.items() if name not in names}
+    life.behind = _missed_behind(records, names, others) | _stopped_behind(others)
     return life
 
 
@@ -151,6 +159,23 @@ def _stopped_behind(last: Mapping[str, ContainerEnding]) -> dict[str, Moment]:
     ends = {name: (_stopped_listening(run, None), run.exit.at) for name, run in last.items() if _ports(run)}
     found = {name: _earliest(moments) for name, moments in ends.items()}
     return {name: moment for name, moment in found.items() if moment is not None}
+
+
+def _missed_behind(
+    records: Iterable[Record], serving: Sequence[str], others: Mapping[str, ContainerEnding]
+) -> dict[str, Moment]:
+    """The containers that do not serve, and that one that does missed when they had ended → when each exited.
+
+    One that leaves at once has no record of its sockets.
+    """
+    lines: dict[str, list[OutputLine]] = {name: [] for name in serving} if others else {}
+    for record in records if lines else ():
+        if record.kind == kinds.OUTPUT and record.container in lines:
+            text = str(record.facts_as(kinds.OUTPUT).get("text"))
+            lines[record.container].append(OutputLine(seconds(record), record.container, "", text))
+    own = [each for each in others.values() if each.kind == "container"]
+    found = [missed_container(those, own) for those in lines.values()]
+    return {each[0].name: Moment.at(each[0].exit.at) for each in found if each and each[0].exit.at is not None}
 
 
 def _note_ends(life: PodLife, serving: Sequence[Runs], port: int | None) -> None:

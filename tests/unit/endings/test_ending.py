@@ -10,7 +10,7 @@ from lastcall.endings.facts.finalizers import removers
 from lastcall.endings.facts.pod import pod_facts
 from lastcall.endings.findings.rules import find_causes
 from lastcall.endings.render.plain import plain_text
-from lastcall.endings.story import ContainerFacts, DecidedBy, PodFacts
+from lastcall.endings.story import Change, ContainerFacts, DecidedBy, PodFacts
 from lastcall.endings.verdict import verdict
 from lastcall.records import kinds as k
 
@@ -584,6 +584,32 @@ def test_a_kill_after_a_hook_that_failed_is_not_advised_to_wait_longer(new_tape)
 
 def _severities(ending):
     return {finding.id: (finding.severity, finding.advice) for finding in ending.findings}
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "quoted"),
+    [
+        (1, ["Traceback (most recent call last):", '  File "/app/run.py", line 9', "RuntimeError: cannot flush"],
+         "RuntimeError: cannot flush"),
+        (2, ["panic: send on closed channel", "", "goroutine 1 [running]:"], "panic: send on closed channel"),
+        (3, ["Traceback (most recent call last):", "RuntimeError: cannot flush"], ""),
+        (1, ["Traceback (most recent call last):", "RuntimeError: cannot flush", "leaving all the same"], ""),
+        (1, ["leaving"], ""),
+    ],
+)  # fmt: skip
+def test_an_exception_that_nobody_caught_is_what_to_correct(new_tape, code, lines, quoted):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.observed()
+    tape.stop(0.01, 30, disposition="handled")
+    for number, line in enumerate(lines):
+        tape.output(0.05 + number / 1000, line)
+    tape.exit(0.1, code)
+    tape.over(0.2)
+    (found,) = (each for each in tape.ending().findings if each.id == "exitCodeNotZero")
+    assert ("did not catch" in found.text) is bool(quoted) and found.text.endswith(quoted)
+    assert (found.change == Change(program="fixCrash")) is bool(quoted)
 
 
 def test_143_is_the_signals_own_end_and_no_complaint(new_tape):

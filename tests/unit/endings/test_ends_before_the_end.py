@@ -130,7 +130,7 @@ def test_a_pod_that_lives_because_its_delete_is_refused_has_a_story(new_tape: An
     ending = tape.ending()
     found = finding(ending, "deleteRefused")
     assert found.text == f"The API server refused the DELETE by gc: {message}"
-    assert found.advice.startswith("Webhook policy.example.com has to admit each DELETE")
+    assert found.advice.startswith("The API server asks webhook policy.example.com before it deletes a Pod.")
     assert find_ending([ending], ending.pod.name, ending.pod.namespace, None, "c") is ending
 
 
@@ -520,6 +520,17 @@ def test_an_init_container_that_keeps_failing_is_the_crash_of_its_pod(new_tape: 
     tape.over(0.2, endpoint=False)
     ending = tape.ending()
     assert ending.outcome == "crashed" and "no container is started" in finding(ending, "initContainerFailed").text
+
+
+def test_an_init_container_that_is_being_tried_again_has_not_succeeded(new_tape: Any) -> None:
+    tape = new_tape()
+    tape.pod = PodFacts(tape.uid, "default", "web", containers=(ContainerFacts("wait", "init"), ContainerFacts("app")))
+    run(tape, -10, -9.9, code=1, container="wait", lines=("no db",))
+    tape.started(at=-0.5, container="wait")
+    tape.accepted(5)
+    tape.over(0.2, endpoint=False)
+    found = finding(tape.ending(), "initContainerFailed")
+    assert found.severity == "problem" and "no container is started before it succeeds" in found.text
 
 
 def living(*tapes: Any) -> list[Ending]:

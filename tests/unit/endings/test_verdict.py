@@ -1,6 +1,7 @@
 """The verdict: how a Pod ended in a sentence."""
 
 import pytest
+from ending_stories import shell_in_a_shared_namespace, shell_that_waits_for_its_sleep, shell_with_child
 
 from lastcall.endings.ending import build_endings
 from lastcall.endings.story import PodFacts
@@ -29,6 +30,23 @@ def test_a_story_in_a_sentence(tapes, name, words, sentence):
     assert outcome_words(ending) == words
     assert verdict(ending) == sentence
     assert not is_ongoing(ending)
+
+
+@pytest.mark.parametrize(
+    ("story", "words"),
+    [
+        (shell_in_a_shared_namespace, "ended, but some of its processes were killed"),
+        (shell_that_waits_for_its_sleep, "ended gracefully"),
+        (shell_with_child, "was killed"),
+    ],
+)
+def test_a_headline_agrees_with_the_warning_that_processes_were_killed(new_tape, story, words):
+    tape = new_tape()
+    story(tape)
+    ending = tape.ending()
+    assert outcome_words(ending) == words
+    warned = any(each.id == "shellKeepsSignal" and each.severity == "warning" for each in ending.findings)
+    assert warned is (story is shell_in_a_shared_namespace)
 
 
 def test_a_pod_that_is_ending_says_so_and_nothing_worse(new_tape):

@@ -128,7 +128,7 @@ def test_a_webhook_that_keeps_the_pods_of_an_owner_is_noted_once_with_what_to_do
     index.event("ADDED", event("FailedDelete", "Error deleting: timed out", kind="ReplicaSet"))
     told, what = notes
     assert told == f"ReplicaSet n/p cannot delete its Pods: {DENIED}"
-    assert what.startswith("fix: Webhook guard.example.com has to admit each DELETE of a Pod")
+    assert what.startswith("fix: The API server asks webhook guard.example.com before it deletes a Pod.")
 
 
 @pytest.mark.parametrize(

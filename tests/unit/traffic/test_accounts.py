@@ -548,6 +548,11 @@ def test_the_application_that_ends_before_the_proxy_of_its_pod_is_given_the_hook
     patched = strategic_merge_patch(DEPLOYMENTS, deployment(), advice.patch)["spec"]["template"]["spec"]
     hooks = {each["name"]: each.get("lifecycle") for each in patched["containers"]}
     assert hooks == {"log": {"preStop": {"sleep": {"seconds": 2}}}, "app": None} and "on log keeps" in advice.sentence
+    hooked = life(hook=10.1, term=13.0, exited=13.5, unrouted=11.0, behind={"log": AT(10.4)})
+    (of_hook,) = judged(*errors, pod=hooked).advice
+    assert "on log keeps" in of_hook.sentence and [
+        each["name"] for each in of_hook.patch["spec"]["template"]["spec"]["containers"]
+    ] == ["log"]
     for pod, outcomes in (
         (life(hook=None, term=10.1, unrouted=11.0), errors),  # nobody behind
         (replace(ending, behind={"log": AT(10.7)}), errors),  # it still listened

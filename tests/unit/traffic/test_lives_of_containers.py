@@ -82,6 +82,23 @@ def test_of_several_containers_a_lost_request_names_the_one_that_it_went_to(
     assert (found.pod, found.container) == ("web-1", container)
 
 
+@pytest.mark.parametrize(
+    ("line", "kind", "behind"),
+    [
+        ("connection refused, upstream: fastcgi://127.0.0.1:9000", "container", {"fpm": AT(10.1)}),
+        ("connection refused, upstream: fastcgi://127.0.0.1:9000", "sidecar", {}),
+        ("bye", "container", {}),
+    ],
+)
+def test_a_container_that_leaves_at_once_is_behind_the_one_that_misses_it(
+    line: str, kind: str, behind: dict[str, Moment]
+) -> None:
+    records = [*created(app="container", fpm=kind), record(10, kinds.DELETE_ACCEPTED), listening(15.02, "app", 8080)]
+    records += [*run("app", 2, 15, 16), *run("fpm", 2, 10, 10.1)]
+    records += [record(11, kinds.OUTPUT, "app", stream="stderr", text=line)]
+    assert life_of(records, 8080).behind == behind
+
+
 def test_of_an_only_container_it_is_not_said() -> None:
     life = life_of([*created(app="container"), *run("app", 2, 10, 12), record(10, kinds.DELETE_ACCEPTED)], 8080)
     (found,) = account([request(12.5, 12.5, "refused")], [life], [], 5.0).lost

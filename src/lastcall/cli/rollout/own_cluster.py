@@ -27,7 +27,7 @@ def experiment(
     """Run the experiment on a cluster of lastcall. Raises UserError, WorldError, Interrupted."""
     # late: 104 ms of `rollout --help`
     from lastcall.experiment.reasons import ends_of_all, group_alike
-    from lastcall.experiment.rollout import EmbeddedWorkspace, RolloutSession, find_target, stories
+    from lastcall.experiment.rollout import EmbeddedWorkspace, RolloutSession, find_target, stories, with_worker_ends
 
     target = find_target(manifests, options)
     nodes, wanted = options.nodes, options.cluster
@@ -47,7 +47,12 @@ def experiment(
             held = {each.pod for each in result.account.lost if each.cause == "held open"}
             pause, version = result.judgement.pause, options.kubernetes_version
             ends = stories(place.records, result.lives, version, pause, held)
-            result = replace(result, not_well=found, endings=ends)
+            result = replace(
+                result,
+                not_well=found,
+                endings=ends,
+                judgement=with_worker_ends(result.judgement, result.outcomes, result.lives, place.records),
+            )
             if page is not None:
                 page.found(result)
             return result

@@ -9,11 +9,12 @@ from lastcall.endings.catalogue.containers import CONTAINERS
 from lastcall.endings.catalogue.pods import PODS
 from lastcall.endings.catalogue.requests import REQUESTS
 from lastcall.endings.catalogue.restarts import RESTARTS
+from lastcall.endings.catalogue.signals import SIGNALS
 from lastcall.endings.catalogue.simulation import SIMULATION
 from lastcall.endings.catalogue.waiting import WAITING
 from lastcall.records.said import Said
 
-CATALOGUE: Mapping[str, Cause] = {**PODS, **CONTAINERS, **RESTARTS, **REQUESTS, **WAITING, **SIMULATION}
+CATALOGUE: Mapping[str, Cause] = {**PODS, **CONTAINERS, **SIGNALS, **RESTARTS, **REQUESTS, **WAITING, **SIMULATION}
 """Every cause by its id. Ids are part of the JSON: they stay."""
 
 

@@ -51,12 +51,13 @@ PODS: Mapping[str, Cause] = {
     ),
     "deleteRefused": Cause(
         title="The API server refuses the DELETE of a Pod, because admission does not let it pass.",
-        remedy="As the message says; or exempt the Pod by the webhook's selectors, or use failurePolicy: Ignore.",
+        remedy="Do what the message says, exclude the Pod with the webhook's selectors, or set failurePolicy: Ignore.",
         texts={"": "The API server refused the DELETE by $user: $message"},
         fixes={
             "": "Correct what the message names: the Pod lives until its DELETE is accepted.",
-            "webhook": "Webhook $webhook has to admit each DELETE of a Pod: correct what its message names; else mend "
-            "its server, exempt these Pods by its selectors, or use failurePolicy: Ignore.",
+            "webhook": "The API server asks webhook $webhook before it deletes a Pod. Correct what its message names. "
+            "If the webhook itself fails, repair its server, exclude these Pods with its selectors, or set "
+            "failurePolicy: Ignore.",
         },
     ),
     "networkTeardownFailed": Cause(

@@ -231,7 +231,10 @@ REQUESTS: Mapping[str, Cause] = {
     ),
     "unexplained": Cause(
         title="Requests were lost, and no Pod's end explains it.",
-        texts={"": "lost without a Pod's end that would explain it"},
+        texts={
+            "": "lost without a Pod's end that would explain it",
+            "worker": "When they were lost, the Pods of $count of the requests reported the end of a worker: $line",
+        },
     ),
     "notSeen": Cause(
         title="Requests were lost on a cluster that is seen only from outside.",

@@ -4,16 +4,13 @@ from collections.abc import Mapping
 
 from lastcall.endings.catalogue.cause import Cause
 
-_PULL = (
-    "`lastcall image import FILE` takes it from `docker save`; a private registry wants `docker login`, or an "
-    "imagePullSecret"
-)
+_PULL = "$importing takes it from `docker save`; a private registry wants `docker login`, or an imagePullSecret"
 
 WAITING: Mapping[str, Cause] = {
     "imageNeverPulled": Cause(
         title="The image is not there and imagePullPolicy is Never.",
         remedy="Import the image, or another imagePullPolicy.",
-        fixes={"": "the image is not there and imagePullPolicy is Never: `lastcall image ls` shows what is there"},
+        fixes={"": "the image is not there and imagePullPolicy is Never: $listing shows what is there"},
     ),
     "imageNotPulled": Cause(
         title="The image cannot be pulled.",
@@ -21,11 +18,10 @@ WAITING: Mapping[str, Cause] = {
         fixes={
             "": _PULL,
             "unknown": "image: the registry has no image of this name and tag: correct spec.containers[].image, or "
-            "push it. `lastcall image import FILE` takes one that only this machine has from `docker save`",
+            "push it. $importing takes one that only this machine has from `docker save`",
             "denied": "imagePullSecrets: the registry wants credentials, or has no such image: name a Secret with "
             "them, or `docker login`",
-            "unreachable": "`lastcall image import FILE` takes the image from `docker save`: this machine does not "
-            "reach the registry",
+            "unreachable": "$importing takes the image from `docker save`: the node does not reach the registry",
         },
     ),
     "imageNameInvalid": Cause(
@@ -269,23 +265,23 @@ WAITING: Mapping[str, Cause] = {
         lint=("limitRangeRefuses", "podSecurityRefuses", "accountMissing"),
     ),
     "webhookRefuses": Cause(
-        title="An admission webhook refuses the owner's Pods, or cannot be asked about them.",
-        remedy="As the webhook says; or exempt the Pods by its selectors, or use failurePolicy: Ignore.",
+        title="An admission webhook refuses the owner's Pods, or does not answer for them.",
+        remedy="Do what the webhook says, exclude the Pods with its selectors, or set failurePolicy: Ignore.",
         fixes={
-            "": "$webhook (failurePolicy: $policy) cannot be asked, as the message says: mend its server, or "
+            "": "$webhook (failurePolicy: $policy) does not answer, as the message says: repair its server, or set "
             "failurePolicy: Ignore",
             "denied": "$webhook refuses it: correct what its message names",
-            "itself": "$webhook (failurePolicy: $policy) has to admit the Pods of $owner, and its Service $service "
-            "selects only these: nobody answers for it. Exempt them with its objectSelector: {matchExpressions: [{key: "
-            "$key, operator: NotIn, values: [$value]}]}, or failurePolicy: Ignore",
-            "noEndpoints": "$webhook (failurePolicy: $policy) cannot be asked: its Service $service has no Pod that is "
-            "Ready and listens: see why, or failurePolicy: Ignore",
-            "noService": "$webhook (failurePolicy: $policy) cannot be asked: its Service $service does not exist: add "
+            "itself": "$webhook (failurePolicy: $policy) has to allow the Pods of $owner, but its Service $service "
+            "selects only these, so nobody answers for it. Exclude them with its objectSelector: {matchExpressions: "
+            "[{key: $key, operator: NotIn, values: [$value]}]}, or set failurePolicy: Ignore",
+            "noEndpoints": "$webhook (failurePolicy: $policy) does not answer: its Service $service has no Pod that is "
+            "Ready and listens. Find out why, or set failurePolicy: Ignore",
+            "noService": "$webhook (failurePolicy: $policy) does not answer: its Service $service does not exist. Add "
             "it to the manifests, or remove the webhook",
-            "timeout": "$webhook (failurePolicy: $policy) did not answer within its timeoutSeconds: see what its "
-            "server waits for, or failurePolicy: Ignore",
-            "certificate": "$webhook (failurePolicy: $policy) is not trusted: clientConfig.caBundle has to hold the CA "
-            "of the certificate of its server",
+            "timeout": "$webhook (failurePolicy: $policy) did not answer within its timeoutSeconds: find out what its "
+            "server waits for, or set failurePolicy: Ignore",
+            "certificate": "$webhook (failurePolicy: $policy) is not trusted: set clientConfig.caBundle to the CA of "
+            "the certificate of its server",
         },
         lint=("webhookGuardsItself",),
     ),

@@ -46,6 +46,7 @@ _DROPPED_SIGNAL: Fact[RunSubject] = Fact(
     DROPPED_OR_IGNORED.name, every(_NO_SIGNAL, DROPPED_OR_IGNORED), DROPPED_OR_IGNORED.kinds
 )
 _OWN_CONTAINER = of_run("its kind", lambda c: c.kind == "container")
+_SIDECAR = of_run("its kind", lambda c: c.kind == "sidecar")
 
 
 def _never_started(s: RunSubject) -> Finding:
@@ -121,11 +122,30 @@ _NONE_LOST = re.compile(r"(?i)\b(?:0|no|none|without)\b")
 _COMPLAINT = re.compile(r"(?i)\b(?:error|cannot|can't|could not|unable|fail(?:ed|ure)?|lost|refused|exception)\b")
 
 
+def _after_signal(s: RunSubject) -> list[str]:
+    """Return the last lines that it printed after its stop signal."""
+    since = s.run.stop.signal_at or 0.0
+    those = [line.text for line in s.ending.output if line.container == s.run.name and line.at >= since]
+    return [line for line in those[-_MOST_LINES:] if line.strip()]
+
+
+_TRACEBACK, _EXCEPTION, _PANIC = "Traceback (most recent call last):", re.compile(r"[\w.]+(?:: |$)"), "panic: "
+
+
+def _uncaught(s: RunSubject) -> str:
+    """Return the exception that ended it, by the lines and the exit code with which Python (1) and Go (2) end of one
+    that nobody caught; "" for none."""
+    lines = _after_signal(s)
+    if s.run.exit.code == 1 and any(line.startswith(_TRACEBACK) for line in lines[:-1]):
+        return lines[-1].strip()[:200] if _EXCEPTION.match(lines[-1]) else ""
+    if s.run.exit.code == 2:
+        return next((line.strip()[:200] for line in lines if line.startswith(_PANIC)), "")
+    return ""
+
+
 def _complaint(s: RunSubject) -> str:
     """Return the last line after the stop signal that says that something failed; "" for none."""
-    since = s.run.stop.signal_at or 0.0
-    those = [line.text.strip() for line in s.ending.output if line.container == s.run.name and line.at >= since]
-    found = (line[:200] for line in reversed(those[-_MOST_LINES:]) if _COMPLAINT.search(line))
+    found = (line.strip()[:200] for line in reversed(_after_signal(s)) if _COMPLAINT.search(line))
     return next((line for line in found if not _NONE_LOST.search(line)), "")
 
 
@@ -135,6 +155,10 @@ def _code(s: RunSubject) -> Finding:
     of_job = by is not None and by.owner_kind == "Job"
     by_signal = "either" if c.exit.from_status else "bySignal"
     variant = by_signal if c.exit.signal == c.stop.signal else "job" if of_job else ""
+    if not variant and c.process.disposition == "handled" and (line := _uncaught(s)):
+        text = said("exitCodeNotZero", "uncaught", container=c.name, how=how, signal=c.stop.signal, line=line)
+        advice = fix("exitCodeNotZero", "uncaught", signal=c.stop.signal)
+        return Finding("exitCodeNotZero", "warning", text, c.name, advice, change=Change(program="fixCrash"))
     if not variant and c.process.disposition == "handled" and (line := _complaint(s)):
         text = said("exitCodeNotZero", "reported", container=c.name, how=how, signal=c.stop.signal, line=line)
         return Finding("exitCodeNotZero", "warning", text, c.name, fix("exitCodeNotZero", "reported"))
@@ -146,6 +170,14 @@ def _code(s: RunSubject) -> Finding:
         return Finding("exitCodeNotZero", "info", text, c.name)
     advice = fix("exitCodeNotZero", signal=c.stop.signal)
     return Finding("exitCodeNotZero", "warning", text, c.name, advice, change=Change(program="exitZero"))
+
+
+def _code_of_sidecar(s: RunSubject) -> Finding:
+    """The phase counts no exit code of a native sidecar (kubelet_pods.go:getPhase)."""
+    c = s.run
+    text = said("exitCodeNotZero", "sidecar", container=c.name, how=exit_code(c), signal=c.stop.signal)
+    advice = fix("exitCodeNotZero", "sidecar", container=c.name, signal=c.stop.signal)
+    return Finding("exitCodeNotZero", "info", text, c.name, advice, change=Change(program="exitZero"))
 
 
 def _is_own_code_of_jvm(c: ContainerEnding) -> bool:
@@ -198,5 +230,12 @@ CODE_ROWS = (
         (SIGNALLED, FAILED_CODE, NOT_KILLED, _OWN_CONTAINER),
         _code,
         refuted_by=(BEFORE_DELETE, _DROPPED_SIGNAL),
+    ),
+    Row(
+        "exitCodeNotZero",
+        (SIGNALLED, FAILED_CODE, _NO_SIGNAL, _SIDECAR),
+        _code_of_sidecar,
+        refuted_by=(BEFORE_DELETE, _DROPPED_SIGNAL),
+        variant="sidecar",
     ),
 )

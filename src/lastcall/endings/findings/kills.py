@@ -90,6 +90,8 @@ def _time_remedy(s: RunSubject) -> Remedy:
         return NOTHING  # hookOutlived says it
     if LOCKED.holds(s):
         return NOTHING  # deadlocked says it
+    if ending.pod.holds_connections:
+        return in_program(fix("staleConnection"), "closeIdleConnections")
     if c.hook and c.hook.outcome == "failed":
         return Remedy(fix("killed", "hookFailed"), Change(program="fixHook"))
     if waiting := waiting_for_a_stuck_program(c):

@@ -6,11 +6,10 @@ import re
 from collections.abc import Collection
 
 from lastcall.endings.catalogue.lookup import fix
+from lastcall.endings.facts.missed import REFUSED
 from lastcall.endings.findings.changes import Remedy, in_pod
 from lastcall.endings.story import ContainerEnding, ContainerFacts, PodFacts
 
-REFUSED = re.compile(r"connection (?:refused|reset)|ECONNREFUSED|ECONNRESET|broken pipe|Errno (?:32|104|111)", re.I)
-"""What strerror(3) and runtimes of languages say when the other side is not there."""
 _OWN_PORT = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])['\"]?(?::|, ?)(\d+)\b")
 _START_SECONDS = 60
 """How long the start of a native sidecar may take: a startupProbe ends with its first success."""

@@ -30,6 +30,7 @@ from lastcall.endings.findings.observed import (
     knows_signal_state,
     of_run,
     older_processes,
+    once_ended,
 )
 from lastcall.endings.findings.signals import TRAP_WAITS, WHY_NOT_ENDED
 from lastcall.endings.findings.subjects import RunSubject
@@ -57,6 +58,13 @@ _TRAP_ENDED_WELL: Fact[RunSubject] = Fact(
     (*HANDLED.kinds, *ONLY_SLEEPS.kinds, kinds.PROCESS_EXITED),
 )
 """The trap of a shell ended it with 0 while it waited for a `sleep` of its own."""
+_SIGNAL_ENDED = of_run(
+    "how the shell ended", once_ended(lambda c: c.exit.signal == c.stop.signal), kinds.PROCESS_EXITED
+)
+_ENDED_IN_SLEEP: Fact[RunSubject] = Fact(
+    _SIGNAL_ENDED.name, every(_SIGNAL_ENDED, ONLY_SLEEPS), (*_SIGNAL_ENDED.kinds, *ONLY_SLEEPS.kinds)
+)
+"""The signal itself ended a shell while it waited for a `sleep` of its own: nobody missed it."""
 _MAY_BE_PASSED_ON: Fact[RunSubject] = Fact(
     ALL_HANDLE.name, every(HANDLED, ALL_HANDLE), (*HANDLED.kinds, *ALL_HANDLE.kinds)
 )
@@ -210,7 +218,7 @@ def _zombies(s: RunSubject) -> Finding:
     if left.zombies > 1:
         count = tell("$count children that had ended", count=left.zombies)
     text = said("zombies", **_facts(s.run), count=count)
-    reaper = Change(patch={"shareProcessNamespace": True})
+    reaper = Change(patch={"shareProcessNamespace": True}, program="reapChildren")
     return Finding("zombies", "info", text, s.run.name, fix("zombies"), change=reaper)
 
 
@@ -243,7 +251,7 @@ ROWS = (
         "shellKeepsSignal",
         (SIGNALLED, SHELL, OLDER_PROCESSES),
         _shell,
-        refuted_by=(FORWARDS, _TRAP_LEAVES_CHILDREN, _TRAP_ENDED_WELL, TRAP_WAITS, _TRAP_AT_KILL),
+        refuted_by=(FORWARDS, _TRAP_LEAVES_CHILDREN, _TRAP_ENDED_WELL, TRAP_WAITS, _TRAP_AT_KILL, _ENDED_IN_SLEEP),
         answers=WHY_NOT_ENDED,
     ),
     Row(

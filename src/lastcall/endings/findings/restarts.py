@@ -177,7 +177,7 @@ def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str, *
 def _crashed(s: ContainerSubject) -> Finding:
     those = _those(s, lambda run: run.exit.failed_by_itself)
     c, last = those[-1], s.last
-    succeeded = c.kind == "init" and not (last and last[-1].exit.failed_by_itself)
+    succeeded = c.kind == "init" and not (last and last[-1].exit.failed_by_itself) and not _is_tried_again(s, c.name)
     id_ = "initContainerFailed" if c.kind == "init" else "crashed"
     variant = "succeeded" if succeeded else ""
     lines = [line for line in c.seen.last_lines if line.strip()]
@@ -212,6 +212,11 @@ def _crashed(s: ContainerSubject) -> Finding:
             facts = {"path": sub_path.path, "key": sub_path.sub_path, "kind": sub_path.kind, "source": sub_path.source}
             advice = fix("crashed", "subPath", **facts)
     return Finding(id_, "problem", text, c.name, advice, change=Change(program=what))
+
+
+def _is_tried_again(s: ContainerSubject, name: str) -> bool:
+    """Return whether the newest run of an init container still ran when its Pod's end began, or runs now."""
+    return any(run.name == name and run.started and not is_over(run, s.ending) for run in s.ending.containers)
 
 
 def _newest_failure(s: ContainerSubject) -> ContainerEnding | None:

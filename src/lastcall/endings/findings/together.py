@@ -2,10 +2,8 @@
 
 # check: pure
 
-import re
-
 from lastcall.endings.catalogue.lookup import fix, said
-from lastcall.endings.findings.neighbours import REFUSED
+from lastcall.endings.facts.missed import missed_container
 from lastcall.endings.findings.observed import ENDED_WELL, FAILED_CODE, NOT_KILLED, SIGNALLED, of_run
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row
@@ -14,45 +12,13 @@ from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.story import Change, ContainerEnding, Finding, OutputLine
 from lastcall.records import kinds
 
-_LOOPBACK = re.compile(r"\b127\.0\.0\.1\b|\blocalhost\b|\[::1\]")
-_BESIDE_SECONDS = 0.2
-"""Lines of one complaint, such as a traceback, are printed within this time."""
-_MOST_LINES = 100
-"""The last ones that are looked at: each is compared with the others."""
-_SKEW_SECONDS = 0.05
-"""A line may be recorded a moment before the end that it is about."""
-
 _CONTAINER = of_run("its kind", lambda c: c.kind == "container")
 
 
-def _gone_before(s: RunSubject, at: float) -> list[ContainerEnding]:
-    """Return the containers that had ended by then, and that had listened or may have: the last end first."""
-    others = [c for c in s.ending.containers if c.name != s.run.name and c.kind == "container"]
-    before = [c for c in others if c.exit.at is not None and c.exit.at <= at + _SKEW_SECONDS]
-    listened = [c for c in before if c.seen.sockets is None or c.seen.sockets.listeners]
-    return sorted(listened, key=lambda c: -(c.exit.at or 0.0))
-
-
-def _ports(c: ContainerEnding) -> list[int]:
-    return [each.port for each in c.seen.sockets.listeners] if c.seen.sockets else []
-
-
 def _missed(s: RunSubject, *, named: bool = False) -> tuple[ContainerEnding, OutputLine] | None:
-    """Return who was missed, and the line that says so.
-
-    The one whose port is named beside that line; else, unless it has to be `named`, the only one that had left, if it
-    listened or the line is about this Pod's own network (a container that leaves at once has no record of its sockets).
-    """
-    mine = [line for line in s.ending.output if line.container == s.run.name][-_MOST_LINES:]
-    for line in (each for each in mine if REFUSED.search(each.text)):
-        gone = _gone_before(s, line.at)
-        beside = " ".join(each.text for each in mine if abs(each.at - line.at) <= _BESIDE_SECONDS)
-        whose = [c for c in gone if any(re.search(rf"\b{port}\b", beside) for port in _ports(c))]
-        if whose:
-            return whose[0], line
-        if not named and len(gone) == 1 and (_ports(gone[0]) or _LOOPBACK.search(beside)):
-            return gone[0], line
-    return None
+    mine = [line for line in s.ending.output if line.container == s.run.name]
+    others = [c for c in s.ending.containers if c.name != s.run.name and c.kind == "container"]
+    return missed_container(mine, others, named=named)
 
 
 _MISSED: Fact[RunSubject] = Fact(

@@ -18,7 +18,7 @@ from lastcall.endings.render import bars
 from lastcall.endings.render.console import BREAK, Text
 from lastcall.endings.render.lines import actor_label
 from lastcall.endings.story import ContainerEnding, Ending, EndpointTransition, Entry, Finding
-from lastcall.endings.verdict import had_ended, is_deleted, is_ongoing, lives_on, outcome_words, why
+from lastcall.endings.verdict import had_ended, is_deleted, is_ongoing, lives_on, lost_processes, outcome_words, why
 from lastcall.records import kinds
 from lastcall.records.explain import explain_record
 from lastcall.records.sentences import DETAIL, STEP, Style
@@ -121,7 +121,7 @@ def story(ending: Ending, width: int, *, with_rules: bool = False, with_steps: b
 
 
 def _headline(ending: Ending) -> Text:
-    words, style = outcome_words(ending), _OUTCOMES[ending.outcome]
+    words, style = outcome_words(ending), "bold yellow" if lost_processes(ending) else _OUTCOMES[ending.outcome]
     pod = ending.pod
     line = Text(f"{pod.namespace}/{pod.name}", style="bold")
     line.append(" ").append(words, style=style)

@@ -15,7 +15,7 @@ from lastcall.contexts import NotOneOffset, Offset, Sample, offset_of, widest_of
 from lastcall.errors import WorldError
 from lastcall.experiment.existing.changes import Changes
 from lastcall.experiment.existing.connection import Reached
-from lastcall.experiment.reasons.object_events import events_of
+from lastcall.experiment.reasons.object_events import events_of, runtime_of
 from lastcall.experiment.reasons.why_not_ready import hopeless_reason, is_ready, why_not_ready
 from lastcall.kube.api import PODS, Object, StatusError
 from lastcall.kube.client import ConnectionLost
@@ -98,7 +98,8 @@ async def start_in_pod(
     while not is_ready(there := await changes.client.get(PODS, name, changes.namespace)):
         hopeless = hopeless_reason(there)
         if hopeless or monotonic(clock) > deadline:
-            lines = why_not_ready(there, await events_of(changes.client, there))
+            events, runtime = await events_of(changes.client, there), await runtime_of(changes.client, there)
+            lines = why_not_ready(there, events, runtime)
             lines.append(f"fix: {_BUILD.format(image=image)}, or send from this machine: --from client")
             raise WorldError("\n".join(["the load generator's Pod is not Ready", *lines]))
         await clock.sleep(LOOK_SECONDS)

@@ -143,9 +143,25 @@ _NOT_STARTED = ("CreateContainerError", "RunContainerError", "StartError")
 _ALL_OF = ("FailedScheduling", "Unschedulable")
 
 
-def fixes_for(reason: str, message: str) -> Iterator[str]:
-    """Yield what to change, in words, with the cause's id."""
+_COMMANDS: Mapping[str, tuple[str, str]] = {
+    "containerd": ("`ctr -n k8s.io images import FILE` on the node", "`ctr -n k8s.io images ls` on the node"),
+    "cri-o": ("`podman load -i FILE` on the node", "`crictl images` on the node"),
+    "docker": ("`docker load -i FILE` on the node", "`docker images` on the node"),
+}
+"""Runtime of a node → what imports an image there, and what lists those that it has."""
+_OWN_COMMANDS = ("`lastcall image import FILE`", "`lastcall image ls`")
+_ABOUT_IMAGES = ("imageNeverPulled", "imageNotPulled")
+
+
+def fixes_for(reason: str, message: str, runtime: str = "") -> Iterator[str]:
+    """Yield what to change, in words, with the cause's id.
+
+    `runtime` is the containerRuntimeVersion of the Pod's node, "" for lastcall's own.
+    """
     for row, facts in _matching(reason, message):
+        if row.cause in _ABOUT_IMAGES:
+            importing, listing = _COMMANDS.get(runtime.partition("://")[0], _OWN_COMMANDS)
+            facts = {**facts, "importing": importing, "listing": listing}
         yield fix_of(row.cause, row.variant, **facts)
 
 

@@ -156,6 +156,8 @@ def _waited_for(pod: Object, ending: Ending, now_ns: int) -> list[str]:
         if run.kind != "init" or run.name not in running or run.started_at is None:
             continue
         seconds = max(0.0, (now_ns - ending.zero_ns) / 1e9 - run.started_at)
+        if seconds <= _longest_failure(ending, run.name):
+            continue
         what = f"an init container that has been running for {seconds:.0f} s"
         lines += [
             f"  fix: {printable(each, 1000)}" for each in fixes_for(PRINTED_BY_INIT, "\n".join(run.seen.last_lines))
@@ -165,6 +167,16 @@ def _waited_for(pod: Object, ending: Ending, now_ns: int) -> list[str]:
         else:
             lines.append(f"  {run.name}, {what}, printed nothing")
     return lines
+
+
+_AGAIN_SECONDS = 1.0
+"""A run may take that much longer than the one before it, and fail all the same."""
+
+
+def _longest_failure(ending: Ending, container: str) -> float:
+    """Return for how long a new run of a container says less than the runs that failed before it; 0 without any."""
+    failed = [c for c in ending.earlier if c.name == container and c.exit.failed_by_itself]
+    return max((c.run_seconds or 0.0 for c in failed), default=-_AGAIN_SECONDS) + _AGAIN_SECONDS
 
 
 def _of_unready(pod: Object, ending: Ending) -> list[tuple[str, tuple[str, ...]]]:

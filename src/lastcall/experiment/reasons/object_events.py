@@ -17,6 +17,7 @@ from lastcall.kube.api import (
     EVENTS,
     JOBS,
     MUTATINGWEBHOOKCONFIGURATIONS,
+    NODES,
     PODS,
     REPLICASETS,
     SERVICES,
@@ -47,6 +48,16 @@ async def events_of(client: Client, obj: Object) -> list[Object]:
         listed = await client.list(EVENTS, namespace_of(obj), field_selector=f"involvedObject.uid={uid_of(obj)}")
         return listed.items
     return []
+
+
+async def runtime_of(client: Client, pod: Object) -> str:
+    """Return the containerRuntimeVersion of a Pod's node (`containerd://2.1.4`); "" if it cannot be read."""
+    name = (pod.get("spec") or {}).get("nodeName")
+    if name:
+        with suppress(StatusError, ConnectionLost):
+            node = await client.get(NODES, name)
+            return str(((node.get("status") or {}).get("nodeInfo") or {}).get("containerRuntimeVersion") or "")
+    return ""
 
 
 async def events_around(client: Client, owner: Object) -> list[Object]:
@@ -139,7 +150,7 @@ async def why_late(
     seen: dict[tuple[str, ...], str] = {}
     for pod in pods:
         events = await last_events_of(client, clock, pod)
-        head, *why = why_not_ready(pod, events)
+        head, *why = why_not_ready(pod, events, await runtime_of(client, pod))
         name = f"{namespace_of(pod)}/{name_of(pod)}"
         same_as = seen.setdefault(without_names(pod, why), name)
         if same_as != name:

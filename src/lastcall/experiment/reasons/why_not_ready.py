@@ -139,8 +139,11 @@ def unschedulable_message(pod: Object) -> str:
     return ""
 
 
-def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
-    """Return lines for a person: what each condition, container and Warning Event says, and the known fixes."""
+def why_not_ready(pod: Object, events: Sequence[Object] = (), runtime: str = "") -> list[str]:
+    """Return lines for a person: what each condition, container and Warning Event says, and the known fixes.
+
+    `runtime` is the containerRuntimeVersion of its node, "" for lastcall's own.
+    """
     status = pod.get("status") or {}
     phase = status.get("phase") or "Pending"
     reason = f" ({status['reason']}: {status.get('message', '')})" if status.get("reason") else ""
@@ -169,14 +172,14 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
         if reason in REASONS_OF_STARTS:
             fixes.update(dict.fromkeys(fixes_of_start(message, pod, name)))
         elif name not in never_started:  # it does not crash: it has never run
-            fixes.update(dict.fromkeys(fixes_for(reason, message)))
+            fixes.update(dict.fromkeys(fixes_for(reason, message, runtime)))
     warnings = _newest_warnings(events)
     lines += [f"  Event {_event(event)}" for event in warnings if not _repeats(event, lines)]
     warnings = _last_of_each_probe(warnings)
     # A container that has crashed answers no readiness probe: that is not what to correct.
     crashed = any(_crashed(pod))
     causes = [each for each in warnings if not (crashed and str(each.get("message")).startswith("Readiness probe"))]
-    fixes.update(dict.fromkeys(_fixes_of(causes)))
+    fixes.update(dict.fromkeys(_fixes_of(causes, runtime)))
     if any(_DISK_FULL in line for line in lines):
         fixes.setdefault(fix_of("stateFull"))
     lines += [f"  fix: {each}" for each in fixes]
@@ -367,8 +370,9 @@ def _time_of(event: Object) -> str:
     return str(event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
-def _fixes_of(events: Sequence[Object]) -> list[str]:
-    return [each for event in events for each in fixes_for(str(event.get("reason")), str(event.get("message")))]
+def _fixes_of(events: Sequence[Object], runtime: str = "") -> list[str]:
+    said = [(str(event.get("reason")), str(event.get("message"))) for event in events]
+    return [each for reason, message in said for each in fixes_for(reason, message, runtime)]
 
 
 _OF_AN_ERROR = "Error: "

@@ -24,6 +24,7 @@ from .session import RolloutSession as RolloutSession
 from .target import Target as Target
 from .target import find_target as find_target
 from .target import with_advice as with_advice
+from .worker_ends import with_worker_ends as with_worker_ends
 from .workload import WORKLOADS as WORKLOADS
 from .workload import kubectl_name as kubectl_name
 from .workload import with_pods as with_pods

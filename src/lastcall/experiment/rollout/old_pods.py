@@ -4,9 +4,8 @@
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
-from lastcall.endings import PAUSE_SECONDS, Ending, PodFacts, build_endings, fix
+from lastcall.endings import PAUSE_SECONDS, Ending, PodFacts, build_endings
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.traffic import PodLife, ids_printed
@@ -54,24 +53,15 @@ def stories(
     records: Sequence[Record], lives: Sequence[PodLife], version: str, pause: int = 0, held: Collection[str] = ()
 ) -> list[Ending]:
     """Return the story of each Pod that was deleted, without the lines that it printed about requests, and without what
-    a note says of all Pods. Its advice is the rollout's: `pause` are the seconds that it lets a preStop hook wait, 0
-    for none; `held` are Pods that held connections until they were killed, so that no time is enough."""
-    old = [PodFacts(life.uid, "", "") for life in lives if life.deleted is not None]
+    a note says of all Pods. `pause` are the seconds that the rollout's advice lets a preStop hook wait, 0 for none;
+    `held` names the Pods that held connections until they were killed."""
+    old = [
+        PodFacts(life.uid, "", "", holds_connections=life.name in held) for life in lives if life.deleted is not None
+    ]
     uids = {each.uid for each in old}
     shown = [each for each in records if each.kind != kinds.IMAGE_SUBSTITUTED and not is_of_a_request(each)]
     own = [each for each in shown if each.pod_uid in uids]
-    found = build_endings(own, old, kubernetes_version=version, pause_seconds=pause or PAUSE_SECONDS)
-    return [_closing(each) if each.pod.name in held else each for each in found]
-
-
-def _closing(ending: Ending) -> Ending:
-    """Return a story that advises to close connections in place of more time."""
-    close = fix("staleConnection")
-    found = tuple(
-        replace(each, advice=close, change=None) if each.id == "killed" and each.advice else each
-        for each in ending.findings
-    )
-    return replace(ending, findings=found)
+    return build_endings(own, old, kubernetes_version=version, pause_seconds=pause or PAUSE_SECONDS)
 
 
 def is_of_a_request(record: Record) -> bool:

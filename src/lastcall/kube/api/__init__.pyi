@@ -85,8 +85,8 @@ from .resources import Resource as Resource
 from .schema.checks import DecodeError as DecodeError
 from .schema.checks import check_fields as check_fields
 from .schema.checks import known_kind as known_kind
-from .schema.checks import prune as prune
 from .schema.checks import resource_for as resource_for
+from .schema.pruning import prune as prune
 from .schema.types import Struct as Struct
 from .schema.types import known_types as known_types
 from .schema.types import struct_for as struct_for

@@ -1,7 +1,7 @@
 """What the page knows of a rollout: fed by the command that makes it, drawn for all browsers together."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from lastcall.records import kinds
@@ -36,6 +36,27 @@ class Forecaster(Protocol):
     def ask(self, number: int, values: Values, patch: dict[str, Any], measured: dict[str, Any]) -> None: ...
 
 
+@dataclass(slots=True)
+class Seen:
+    """What one experiment has shown so far."""
+
+    records: list[Record] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
+    """Of each line of the Pods, the ids of requests and messages."""
+    whole_output: bool = True
+
+    def take(self, record: Record) -> None:
+        """Take a record; of what the Pods printed, only which requests they saw."""
+        if record.kind != kinds.OUTPUT:
+            self.records.append(record)
+            return
+        line = record.facts_as(kinds.OUTPUT)
+        self.whole_output = self.whole_output and not line.get("dropped")
+        if ids := only_ids(str(line.get("text"))):
+            self.printed.append(ids)
+
+
 class RolloutRoom:
     """`state` is what the command says (`lastcall.cli.rollout.page`); {} while there is no rollout."""
 
@@ -49,11 +70,7 @@ class RolloutRoom:
         self._clock = clock
         self._again = again
         self._state: dict[str, Any] = {}
-        self._records: list[Record] = []
-        self._outcomes: list[Outcome] = []
-        self._printed: list[str] = []
-        """Of each line of the Pods, the ids of requests and messages."""
-        self._whole_output = True
+        self._seen = Seen()
         self._stale = False
         self._asked = 0
         self._forecast: dict[str, Any] | None = None
@@ -63,10 +80,7 @@ class RolloutRoom:
     def update(self, state: Mapping[str, Any]) -> None:
         """Take how far it is. Another `number` is another experiment."""
         if state.get("number") != self._state.get("number"):
-            self._records.clear()
-            self._outcomes.clear()
-            self._printed.clear()
-            self._whole_output = True
+            self._seen = Seen()
             self._forecast = None
         self._state = dict(state)
         self._stale = True
@@ -76,17 +90,11 @@ class RolloutRoom:
         if not self._state:
             return
         for each in records:
-            if each.kind != kinds.OUTPUT:
-                self._records.append(each)
-                continue
-            line = each.facts_as(kinds.OUTPUT)
-            self._whole_output = self._whole_output and not line.get("dropped")
-            if ids := only_ids(str(line.get("text"))):
-                self._printed.append(ids)
+            self._seen.take(each)
         self._stale = True
 
     def outcomes(self, outcomes: Iterable[list[Any]]) -> None:
-        self._outcomes += [Outcome.from_wire(each) for each in outcomes]
+        self._seen.outcomes += [Outcome.from_wire(each) for each in outcomes]
         self._stale = True
 
     def forecast(self, answer: dict[str, Any]) -> None:
@@ -120,9 +128,9 @@ class RolloutRoom:
         over = bool(state.get("over"))
         lives, found = self._account()
         began = state.get("began")
-        zero = began if began is not None else min((each.sent for each in self._outcomes), default=now)
+        zero = began if began is not None else min((each.sent for each in self._seen.outcomes), default=now)
         # Once it has ended, the picture ends with its last request, however long the page is open.
-        until = max([each.finished for each in self._outcomes] + [zero]) if over else now
+        until = max([each.finished for each in self._seen.outcomes] + [zero]) if over else now
         self.document = {
             "number": state["number"],
             "phase": state.get("phase", ""),
@@ -148,7 +156,7 @@ class RolloutRoom:
             "leastUnavailable": least_unavailable(state["workload"]),
             "canForecast": self._measured(lives, found) is not None,
             "forecast": self._forecast,
-            **picture(self._outcomes, lives, found, zero, until),
+            **picture(self._seen.outcomes, lives, found, zero, until),
         }
         self.version += 1
         self.on_change()
@@ -159,14 +167,16 @@ class RolloutRoom:
         if state.get("theirs"):
             return self._account_there()
         foreign = set(state.get("foreign") or ())
-        lives = pod_lives(self._records, state.get("port"), set(state.get("containers") or ()))
+        lives = pod_lives(self._seen.records, state.get("port"), set(state.get("containers") or ()))
         lives = [each for each in lives if each.uid not in foreign]
         began, accounted = state.get("began"), state.get("account")
         if began is None:
             return lives, None
         if accounted is not None:
             return lives, account_from_wire(accounted)
-        return lives, account(self._outcomes, lives, self._printed, began, whole_output=self._whole_output)
+        return lives, account(
+            self._seen.outcomes, lives, self._seen.printed, began, whole_output=self._seen.whole_output
+        )
 
     def _account_there(self) -> tuple[list[PodLife], Account | None]:
         """Account for an existing cluster, where moments are known within bounds only."""
@@ -176,9 +186,9 @@ class RolloutRoom:
         if accounted := self._state.get("account"):
             found = account_from_wire(accounted)
             return with_lags(found, lives), found
-        found = account(self._outcomes, [], (), began, whole_output=False)
+        found = account(self._seen.outcomes, [], (), began, whole_output=False)
         if traced := self._state.get("traced"):
-            found = with_causes(found, traced_from_wire(traced, self._outcomes))
+            found = with_causes(found, traced_from_wire(traced, self._seen.outcomes))
             lives = with_lags(found, lives)
         return lives, found
 
@@ -195,7 +205,7 @@ class RolloutRoom:
         if end is None or found is None:
             return None
         causes = {each.outcome.id: each.cause for each in found.lost}
-        those = measure_kinds(self._state["rates"], self._outcomes, causes, lives)
+        those = measure_kinds(self._state["rates"], self._seen.outcomes, causes, lives)
         return {"end": asdict(end), "kinds": [asdict(each) for each in those]}
 
     # -- asked by a browser -------------------------------------------------------------------------------------------

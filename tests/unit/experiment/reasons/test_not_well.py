@@ -121,6 +121,21 @@ def test_an_init_container_that_still_runs_is_told_with_its_time_and_what_it_wai
     ]
 
 
+@pytest.mark.parametrize(("now", "waits"), [(62, False), (90, True)])
+def test_an_init_container_that_failed_before_is_said_to_wait_only_if_it_runs_longer_than_then(
+    now: int, waits: bool
+) -> None:
+    records = [
+        record(1, kinds.PROCESS_STARTED, "wait", pid=7, exe="/bin/sh", argv=["sh"]),
+        record(3, kinds.PROCESS_EXITED, "wait", pid=7, exitCode=1),
+        record(60, kinds.PROCESS_STARTED, "wait", pid=8, exe="/bin/sh", argv=["sh"]),
+    ]
+    lines = explained([], waiting_pod(), records, "1.36", now_ns=now * 1_000_000_000)
+    assert any("[initContainerFailed]" in line for line in lines)
+    assert any("[initContainerRuns]" in line for line in lines) is waits
+    assert "and succeeded" not in "".join(lines)
+
+
 def test_an_init_container_that_prints_nothing_is_told_too_and_a_sidecar_is_none() -> None:
     records = [record(1, kinds.PROCESS_STARTED, "wait", pid=7, exe="/bin/sh", argv=["sh"])]
     lines = explained([], waiting_pod(), records, "1.36", now_ns=61_000_000_000)

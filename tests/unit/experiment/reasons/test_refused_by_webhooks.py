@@ -35,9 +35,9 @@ def fix(message: str, known: Webhooks, owner: dict[str, Any] = OWNER) -> str:
 
 
 ITSELF = (
-    f"{NAMED} (failurePolicy: Fail) has to admit the Pods of labels, and its Service default/labels selects only "
-    "these: nobody answers for it. Exempt them with its objectSelector: {matchExpressions: [{key: app, operator: "
-    "NotIn, values: [labels]}]}, or failurePolicy: Ignore [webhookRefuses]"
+    f"{NAMED} (failurePolicy: Fail) has to allow the Pods of labels, but its Service default/labels selects only "
+    "these, so nobody answers for it. Exclude them with its objectSelector: {matchExpressions: [{key: app, operator: "
+    "NotIn, values: [labels]}]}, or set failurePolicy: Ignore [webhookRefuses]"
 )
 
 
@@ -49,17 +49,17 @@ def test_a_webhook_that_waits_for_itself_is_named_with_its_way_out(why: str) -> 
 
 OTHERS = [
     (REFUSED, Webhooks([configuration()], [SERVICE], [POD]),
-     f"{NAMED} (failurePolicy: Fail) cannot be asked: its Service default/labels has no Pod that is Ready and listens"),
+     f"{NAMED} (failurePolicy: Fail) does not answer: its Service default/labels has no Pod that is Ready and listens"),
     (f'{FAILED}service "labels" not found', Webhooks([configuration()]),
-     f"{NAMED} (failurePolicy: Fail) cannot be asked: its Service default/labels does not exist"),
+     f"{NAMED} (failurePolicy: Fail) does not answer: its Service default/labels does not exist"),
     (f"{FAILED}context deadline exceeded", Webhooks([configuration()], [SERVICE], [POD]),
      f"{NAMED} (failurePolicy: Fail) did not answer within its timeoutSeconds"),
     (f"{FAILED}x509: certificate signed by unknown authority", Webhooks([configuration()], [SERVICE], [POD]),
-     f"{NAMED} (failurePolicy: Fail) is not trusted: clientConfig.caBundle"),
-    (f"{FAILED}EOF", Webhooks([configuration()], [SERVICE], [POD]), f"{NAMED} (failurePolicy: Fail) cannot be asked"),
+     f"{NAMED} (failurePolicy: Fail) is not trusted: set clientConfig.caBundle"),
+    (f"{FAILED}EOF", Webhooks([configuration()], [SERVICE], [POD]), f"{NAMED} (failurePolicy: Fail) does not answer"),
     (DENIED, Webhooks([configuration()]), f"{NAMED} refuses it: correct what its message names"),
     (DENIED, Webhooks(), "webhook labels.example.com refuses it"),
-    (REFUSED, Webhooks(), "webhook labels.example.com (failurePolicy: Fail) cannot be asked"),
+    (REFUSED, Webhooks(), "webhook labels.example.com (failurePolicy: Fail) does not answer"),
 ]  # fmt: skip
 
 

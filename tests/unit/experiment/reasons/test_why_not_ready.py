@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.experiment.reasons.causes import waiting_helps
+from lastcall.experiment.reasons.causes import fixes_for, waiting_helps
+from lastcall.experiment.reasons.object_events import runtime_of
 from lastcall.experiment.reasons.why_not_ready import (
     Refused,
     Unschedulable,
@@ -16,6 +17,7 @@ from lastcall.experiment.reasons.why_not_ready import (
     why_still_there,
     without_names,
 )
+from lastcall.kube.api import StatusError
 
 
 def pod(status: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
@@ -126,6 +128,39 @@ FIXES = [
     ("ErrImagePull", "pull access denied, repository does not exist or may require authorization: authorization failed",
      ["imagePullSecrets: the registry wants credentials"]),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("runtime", "importing", "listing"),
+    [
+        ("", "`lastcall image import FILE`", "`lastcall image ls`"),
+        ("lastcall://1.0", "`lastcall image import FILE`", "`lastcall image ls`"),
+        ("containerd://2.1.4", "`ctr -n k8s.io images import FILE` on the node", "`ctr -n k8s.io images ls`"),
+        ("cri-o://1.34.1", "`podman load -i FILE` on the node", "`crictl images`"),
+    ],
+)
+def test_an_image_is_imported_where_the_runtime_of_the_node_keeps_it(
+    runtime: str, importing: str, listing: str
+) -> None:
+    (unreachable,) = fixes_for("ErrImagePull", "dial tcp: i/o timeout", runtime)
+    assert unreachable.startswith(f"{importing} takes the image")
+    (never,) = fixes_for("ErrImageNeverPull", "is not present with pull policy of Never", runtime)
+    assert listing in never
+    given = pod(waits("ErrImagePull", "dial tcp: i/o timeout"))
+    assert f"  fix: {unreachable}" in why_not_ready(given, runtime=runtime)
+
+
+async def test_the_runtime_of_a_pods_node_is_its_nodes_or_unknown() -> None:
+    class Nodes:
+        async def get(self, resource: Any, name: str) -> Any:
+            if name == "gone":
+                raise StatusError({"code": 404, "message": "no such node"})
+            return {"status": {"nodeInfo": {"containerRuntimeVersion": "containerd://2.1.4"}}}
+
+    client: Any = Nodes()
+    assert await runtime_of(client, {"spec": {"nodeName": "n"}}) == "containerd://2.1.4"
+    assert await runtime_of(client, {"spec": {"nodeName": "gone"}}) == ""
+    assert await runtime_of(client, {"spec": {}}) == ""
 
 
 @pytest.mark.parametrize(("reason", "message", "words"), FIXES)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.endings import fix
+from lastcall.endings import Change, fix
 from lastcall.experiment.rollout.old_pods import killed_sentence, old_pod_rows, stories
 from lastcall.records import kinds
 from lastcall.records.record import Record
@@ -67,11 +67,12 @@ def test_of_held_connections_the_story_advises_what_the_verdict_does_and_substit
         for n, (at, kind, facts) in enumerate(told)
     ]
     lives = [PodLife("u", "web-1", deleted=AT(8.0))]
-    advice = {
-        held: [each.advice for each in stories(records, lives, "1.37", 0, names)[0].findings if each.id == "killed"]
+    killed = {
+        held: next(each for each in stories(records, lives, "1.37", 0, names)[0].findings if each.id == "killed")
         for held, names in ((False, ()), (True, ("web-1",)))
     }
-    assert "terminationGracePeriodSeconds above" in advice[False][0]
-    assert advice[True] == [fix("staleConnection")]
+    assert "terminationGracePeriodSeconds above" in killed[False].advice
+    assert killed[True].advice == fix("staleConnection")
+    assert killed[True].change == Change(program="closeIdleConnections")
     (story,) = stories(records, lives, "1.37")
     assert "imageSubstituted" not in [each.id for each in story.findings]

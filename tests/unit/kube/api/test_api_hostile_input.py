@@ -14,6 +14,7 @@ from lastcall.kube.api.patch import apply as patch
 from lastcall.kube.api.pods import spec as pods
 from lastcall.kube.api.resources import SERVED, Resource
 from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.schema.pruning import prune
 from lastcall.kube.api.schema.types import Field, Struct, struct_for, struct_of
 from lastcall.kube.api.validation import validate_create, validate_update
 
@@ -60,14 +61,14 @@ def answer(resource: Resource, obj: dict[str, Any]) -> str:
         schema.check_fields(resource, obj)
     except schema.DecodeError:
         return "decode"
-    schema.prune(resource, obj)
+    prune(resource, obj)
     defaults.set_defaults(resource, obj)
     if resource.kind == "Pod":
         pods.qos_class(obj)
     found = validate_create(resource, obj) + validate_update(resource, copy_object(obj), obj)
     assert errors.invalid(resource, "x", found).message.startswith(resource.kind)
     again = copy_object(obj)
-    schema.prune(resource, again)
+    prune(resource, again)
     defaults.set_defaults(resource, again)
     assert again == obj, "decoding and defaulting an answer changes nothing"
     return "invalid" if found else "accepted"

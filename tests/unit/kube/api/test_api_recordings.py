@@ -13,6 +13,7 @@ from lastcall.kube.api.patch import apply as patch
 from lastcall.kube.api.pods import spec as pods
 from lastcall.kube.api.resources import PODS, Resource
 from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.schema.pruning import prune
 
 DATA = Path(__file__).parent / "data"
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", True)
@@ -40,7 +41,7 @@ def refusal(resource: Resource, obj: dict[str, Any], namespace: str) -> dict[str
         schema.check_fields(resource, obj)
     except schema.DecodeError as error:
         return errors.cannot_be_handled(resource.kind, resource.version, resource.kind, str(error)).status
-    schema.prune(resource, obj)
+    prune(resource, obj)
     if namespace:
         obj["metadata"]["namespace"] = namespace
     defaults.set_defaults(resource, obj)
@@ -87,7 +88,7 @@ def without_admission(kind: str, obj: dict[str, Any]) -> dict[str, Any]:
 def test_defaulting_fills_in_what_the_recording_shows(case: dict[str, Any]) -> None:
     resource, obj = resource_of(case), case["body"]
     assert schema.check_fields(resource, obj) == []
-    schema.prune(resource, obj)
+    prune(resource, obj)
     defaults.set_defaults(resource, obj)
     if resource is PODS:
         obj["status"] = {"phase": "Pending", "qosClass": pods.qos_class(obj)}
@@ -118,7 +119,7 @@ def test_a_patch_gives_the_recorded_object_or_error(case: dict[str, Any]) -> Non
         return
     after = patched(case, before)
     assert before == case["before"], "a patch must not change the document it is given"
-    schema.prune(DEPLOYMENTS, after)
+    prune(DEPLOYMENTS, after)
     after.pop("status")  # the recordings are cut to what patches change
     defaults.set_pod_spec_defaults(after["spec"]["template"]["spec"])
     for annotations in (after, case["after"]):

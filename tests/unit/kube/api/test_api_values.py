@@ -15,6 +15,7 @@ from lastcall.kube.api.pods import spec as pods
 from lastcall.kube.api.quantity import QuantityError, canonical, parse_quantity
 from lastcall.kube.api.resources import CONFIGMAPS, PODS, SERVED
 from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.schema.pruning import prune
 
 QUANTITIES = [
     ("0.5", "500m"), ("1000m", "1"), ("1024Mi", "1Gi"), ("1.5Gi", "1536Mi"), ("1e3", "1e3"), ("100m", "100m"),
@@ -156,7 +157,7 @@ def test_decoding_drops_what_go_would_not_encode() -> None:
     }
     obj["spec"]["containers"][0]["resources"] = {"limits": {"cpu": 0.5, "memory": "1024Mi"}}
     obj["spec"]["bogus"] = 1
-    schema.prune(PODS, obj)
+    prune(PODS, obj)
     limits = {"cpu": "500m", "memory": "1Gi"}
     container = {"name": "c", "resources": {"limits": limits}}
     assert obj == {"metadata": {"name": "p"}, "spec": {"containers": [container]}, "status": {}}

@@ -16,8 +16,9 @@ from lastcall.kube.api.resources import (
     SERVICES,
     Resource,
 )
-from lastcall.kube.api.schema.checks import DecodeError, Empties, check_fields, prune
+from lastcall.kube.api.schema.checks import DecodeError, check_fields
 from lastcall.kube.api.schema.decoding import decode_fields, decoded_copy
+from lastcall.kube.api.schema.pruning import Empties, prune
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",

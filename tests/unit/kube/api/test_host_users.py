@@ -6,7 +6,7 @@ from lastcall.kube.api.defaults import kinds as defaults
 from lastcall.kube.api.features.disabled_fields import drop_disabled_fields
 from lastcall.kube.api.features.gates import FeatureGateError, FeatureGates, feature_gates
 from lastcall.kube.api.resources import DEPLOYMENTS, PODS
-from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.schema.pruning import prune
 from lastcall.kube.api.validation import validate_create
 
 WHY = "when `hostUsers` is false"
@@ -17,7 +17,7 @@ def texts(container=None, **spec):
         "metadata": {"name": "x", "namespace": "n", "uid": "u", "resourceVersion": "1"},
         "spec": {"hostUsers": False, "containers": [{"name": "a", "image": "x", **(container or {})}], **spec},
     }
-    schema.prune(PODS, obj)
+    prune(PODS, obj)
     defaults.set_defaults(PODS, obj)
     return [str(error) for error in validate_create(PODS, obj)]
 

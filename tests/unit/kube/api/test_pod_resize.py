@@ -10,7 +10,7 @@ from lastcall.kube.api.meta import Object, copy_object
 from lastcall.kube.api.pods.resize import resized
 from lastcall.kube.api.pods.spec import qos_class
 from lastcall.kube.api.resources import PODS
-from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.schema.pruning import prune
 from lastcall.kube.api.validation import validate_create, validate_update
 
 Change = Callable[[Object], Any]
@@ -51,7 +51,7 @@ def burstable(**spec: Any) -> Object:
 
 def stored(spec: Object, **meta: Any) -> Object:
     pod = {"metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "1", **meta}, "spec": spec}
-    schema.prune(PODS, pod)
+    prune(PODS, pod)
     defaults.set_defaults(PODS, pod)
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(pod)}
     return pod

@@ -12,7 +12,7 @@ from lastcall.kube.api.meta import Object
 from lastcall.kube.api.protobuf.decoding import decode_envelope
 from lastcall.kube.api.protobuf.encoding import encode_envelope, encode_items, encode_list, watch_frame
 from lastcall.kube.api.resources import PODS
-from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.schema.pruning import prune
 from lastcall.kube.apiserver.answers.representation import reformat
 from lastcall.kube.apiserver.wire.negotiation import PROTOBUF, negotiate, negotiate_status
 
@@ -51,7 +51,7 @@ def pod() -> Object:
 
 
 def pruned(obj: Object) -> Object:
-    schema.prune(PODS, obj)
+    prune(PODS, obj)
     return obj
 
 

@@ -17,7 +17,7 @@ from lastcall.kube.api.resources import (
     SERVED,
     SERVICES,
 )
-from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.schema.pruning import prune
 from lastcall.kube.api.validation import validate_create, validate_update
 from lastcall.kube.api.validators.pod import UPDATE_TEXT
 
@@ -27,7 +27,7 @@ def pod(**spec: Any) -> Object:
         "metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "1", "generation": 1},
         "spec": {"containers": [{"name": "main", "image": "busybox:1.36"}], **spec},
     }
-    schema.prune(PODS, obj)
+    prune(PODS, obj)
     defaults.set_defaults(PODS, obj)
     return obj
 

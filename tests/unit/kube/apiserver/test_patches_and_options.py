@@ -5,7 +5,7 @@ import pytest
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.patch.apply import apply_json_patch
 from lastcall.kube.api.resources import CONFIGMAPS, DEPLOYMENTS, ENDPOINTSLICES, EVENTS, PODS
-from lastcall.kube.api.schema.checks import prune
+from lastcall.kube.api.schema.pruning import prune
 from lastcall.kube.apiserver.registry.patching import patcher
 from lastcall.kube.apiserver.wire.bodies import Turns, decode_patch
 from lastcall.kube.apiserver.wire.options import parse_dry_run

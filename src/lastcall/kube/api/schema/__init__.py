@@ -1,1 +1,1 @@
-"""The fields of all kinds (`schema.json`, read by `types`), and whether objects have them: `checks`, `decoding`."""
+"""The fields of all kinds (`schema.json`, read by `types`), and objects by them: `checks`, `pruning`, `decoding`."""

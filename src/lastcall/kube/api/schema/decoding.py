@@ -1,7 +1,7 @@
 """Decode an object as Go does, in one pass over one that is in order, as nearly all are.
 
-`lastcall.kube.api.schema.checks` has the rules: what is wrong, in which words, and what an encoder leaves out. Here the
-type of each field is compiled once to a function that applies them together, without the paths that only a message
+`schema.checks` and `schema.pruning` have the rules: what is wrong, in which words, and what an encoder leaves out. Here
+the type of each field is compiled once to a function that applies them together, without the paths that only a message
 needs. At the first oddity the rules decide instead.
 """
 
@@ -17,17 +17,12 @@ from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.schema.checks import (
     SCHEMA_OR,
     DecodeError,
-    Empties,
     check_fields,
     check_scalar,
     check_value,
     is_int_or_string,
-    keeps_empty,
-    note_empty,
-    omits_empty,
-    prune,
-    prune_value,
 )
+from lastcall.kube.api.schema.pruning import Empties, keeps_empty, note_empty, omits_empty, prune, prune_value
 from lastcall.kube.api.schema.types import Field, empty, struct, struct_for
 from lastcall.kube.api.text.times import TimeError, canonical_time
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from lastcall.kube.api.field import FieldError
 from lastcall.kube.api.meta import Object
-from lastcall.kube.api.schema.checks import Empties
+from lastcall.kube.api.schema.pruning import Empties
 from lastcall.kube.api.validators.metadata import EVEN_EMPTY, NOT_OF_TEMPLATES, ONLY_ONE_SET
 
 ROOT: Object = {}

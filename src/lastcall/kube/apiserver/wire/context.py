@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from lastcall.kube.api.schema.checks import Empties
+from lastcall.kube.api.schema.pruning import Empties
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.wire.repeated_fields import RepeatedFields
 

@@ -19,8 +19,9 @@ from lastcall.kube.api.errors import invalid as invalid_object
 from lastcall.kube.api.field import go_quote, invalid
 from lastcall.kube.api.meta import Object, copy_object
 from lastcall.kube.api.resources import CONFIGMAPS, Resource
-from lastcall.kube.api.schema.checks import DecodeError, Empties, check_fields, json_type, known_kind, unconverted
+from lastcall.kube.api.schema.checks import DecodeError, check_fields, json_type, known_kind, unconverted
 from lastcall.kube.api.schema.decoding import decode_fields, decoded_copy
+from lastcall.kube.api.schema.pruning import Empties
 from lastcall.kube.api.text import go_json as json_text
 from lastcall.kube.apiserver.wire.as_sent import ROOT
 from lastcall.kube.apiserver.wire.context import RequestContext

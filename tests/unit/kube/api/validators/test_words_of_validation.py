@@ -21,7 +21,7 @@ from lastcall.kube.api.resources import (
     SERVICES,
     Resource,
 )
-from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.schema.pruning import prune
 from lastcall.kube.api.validation import validate_create, validate_update
 
 LABEL_KEY = (
@@ -42,7 +42,7 @@ def made(resource: Resource, obj: Object) -> Object:
     obj["metadata"] = {"name": "x", "uid": "u", "resourceVersion": "1", **obj.get("metadata", {})}
     if resource.namespaced:
         obj["metadata"].setdefault("namespace", "n")
-    schema.prune(resource, obj)
+    prune(resource, obj)
     defaults.set_defaults(resource, obj)
     return obj
 

@@ -13,7 +13,7 @@ from lastcall.kube.api.field import causes_of
 from lastcall.kube.api.meta import copy_object
 from lastcall.kube.api.patch.apply import merge_patch
 from lastcall.kube.api.resources import SERVED
-from lastcall.kube.api.schema.checks import prune
+from lastcall.kube.api.schema.pruning import prune
 from lastcall.kube.api.validation import validate_create, validate_update
 from lastcall.kube.apiserver.strategies.cluster_kinds import cluster_strategies
 from lastcall.world.world import World

@@ -123,13 +123,13 @@ def more_threads(pid: int) -> int:
     return max(0, int(count) - _MOST_THREADS) if count else 0
 
 
-def descendants(root: int) -> list[int]:
-    """Return every process below `root`, at most some hundreds, without a look at other processes of the machine.
+def descendants(root: int, most: int = _MOST_DESCENDANTS) -> list[int]:
+    """Return every process below `root`, at most about `most`, without a look at other processes of the machine.
 
     None where the kernel keeps no lists of children (CONFIG_PROC_CHILDREN).
     """
     found, ahead = dict[int, None](), [root]
-    while ahead and len(found) < _MOST_DESCENDANTS:
+    while ahead and len(found) < most:
         pid = ahead.pop(0)
         for thread in threads(pid):
             for child in map(int, read(f"/proc/{pid}/task/{thread}/children").split()):

@@ -1,7 +1,8 @@
 """Record the end of a container from outside: its sockets and its processes, from the stop signal to the exit.
 
-Everything here is said of a moment, and the record has its age. Before the signal only counters are read
-(some 40 µs); what takes longer comes after the signal, after the exit is reported, or from a timer. Looking is bounded:
+Everything here is said of a moment, and the record has its age. Before the signal counters are read (some 40 µs), and
+each process beside PID 1 (some 100 µs), for a few milliseconds at most; what takes longer comes after the signal, after
+the exit is reported, or from a timer. Looking is bounded:
 a few looks in the first tenth of a second, ten a second after that, fewer when many containers end at once. Nothing
 that fails here may disturb an end: a fact that could not be read is left out.
 """
@@ -51,6 +52,8 @@ _SECONDS_EACH = 0.005
 """How many times the number of containers that end at the moment is the least time between two looks at one."""
 _DETAIL_SECONDS = 1.0
 """Single connections are listed no oftener than this, or when their number changes."""
+_BEFORE_SIGNAL_SECONDS = 0.002
+"""After this time no further process is looked at before the signal, which must not wait."""
 _MOST_RECORDED = 16
 """Processes and listeners in one record."""
 _MOST_PEERS = 64
@@ -100,6 +103,8 @@ class Witness:
         self._family = Family(watched.loop, watched.pid, lambda end: watched.record(kinds.CHILD_ENDED, end, "observed"))
         self._at_signal: set[int] | None = None
         self._children: set[int] | None = None
+        self._older: dict[int, dict[str, Any]] = {}
+        """The processes beside PID 1 right before the signal, by pid."""
         self._switches: int | None = None
         self._seen = 0
         self._killed = False
@@ -110,12 +115,16 @@ class Witness:
         self._timer: Timer | None = None
 
     def before_signal(self, number: int) -> None:
-        """Read the counters, the listeners and the children of PID 1, before the signal.
+        """Read the counters, the listeners and the processes below PID 1, before the signal.
 
-        PID 1 adopts those whom the signal makes orphans. A program may close its listener before the first look.
+        PID 1 adopts those whom the signal makes orphans. A program may close its listener, or end with its children,
+        before the first look.
         """
         self._signal = signal_name(number)
         self._children = procfs.children(self._watched.pid)
+        if self._children != set():
+            with contextlib.suppress(*_UNREADABLE):
+                self._look_before_signal(number)
         self._switches = procfs.voluntary_switches(self._watched.pid)
         if self._watched.network is not None:
             with contextlib.suppress(*_UNREADABLE):
@@ -138,7 +147,8 @@ class Witness:
             self._look_at_processes()
             if self._exact:
                 # A look comes a moment after the signal, and a handler may have begun something by then.
-                self._at_signal = {pid for pid in self._family.processes if procfs.start_time(pid) < self._signal_tick}
+                found = {pid for pid in self._family.processes if procfs.start_time(pid) < self._signal_tick}
+                self._at_signal = found | self._older.keys()
                 self._tell_processes_at_stop()
             self._cpu_at_signal = self._cpu
             self._first_look_at_sockets()
@@ -217,6 +227,17 @@ class Witness:
         if used > self._cpu or not self._used_cpu:
             self._cpu, self._used_cpu = used, seen
 
+    def _look_before_signal(self, number: int) -> None:
+        """Describe the processes beside PID 1, as far as there is time: with PID 1 they may be gone in a moment."""
+        begun = self._seen = time.monotonic_ns()
+        for pid in procfs.descendants(self._watched.pid, MOST_WATCHED):
+            described = dispositions.describe(pid, number)
+            if described is not None and described["state"] not in DEAD:
+                self._older[pid] = described
+            if time.monotonic_ns() - begun > _BEFORE_SIGNAL_SECONDS * 1e9:
+                break
+        self._family.look(self._older.values())
+
     def _first_look_at_sockets(self) -> None:
         sockets, watched = self._sockets, self._watched
         if sockets is None:
@@ -293,7 +314,8 @@ class Witness:
 
     def _tell_processes_at_stop(self) -> None:
         at_signal = self._at_signal or ()
-        older = [each for pid, each in self._family.processes.items() if pid in at_signal]
+        those = {**self._family.processes, **self._older}
+        older = [each for pid, each in those.items() if pid in at_signal]
         if facts := processes_at_stop(self._watched.pid, self._signal, older):
             self._watched.record(kinds.PROCESSES_AT_STOP, facts, "observed")
 

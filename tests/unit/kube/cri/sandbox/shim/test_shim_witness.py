@@ -25,7 +25,7 @@ class Kernel:
         told = {"pid": self.child, "containerPid": 2, "name": "worker", "state": "S", "disposition": "default"}
         told["parent"] = 1
         monkeypatch.setattr(procfs, "start_time", lambda pid: 0)
-        monkeypatch.setattr(procfs, "descendants", lambda root: list(self.family))
+        monkeypatch.setattr(procfs, "descendants", lambda root, most=256: list(self.family))
         monkeypatch.setattr(dispositions, "describe", lambda pid, number: told)
         self.children = {self.child}
         monkeypatch.setattr(procfs, "children", lambda pid: set(self.children))
@@ -73,16 +73,52 @@ def test_a_look_at_a_pid_1_that_is_ending_does_not_forget_who_lived_with_it(monk
     assert [each["pid"] for each in facts["processes"]] == [kernel.child]
 
 
+def test_a_child_that_dies_with_pid_1_before_the_first_look_is_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell without a trap, in a PID namespace that it shares, is gone within a millisecond of its signal."""
+    kernel, loop = Kernel(monkeypatch), Clockwork()
+    records: list[tuple[str, dict[str, Any]]] = []
+    witness = Witness(Watched(loop, 1, None, lambda: True, lambda kind, facts, _: records.append((kind, facts))))  # type: ignore[arg-type]
+    witness.before_signal(signal.SIGTERM)
+    kernel.family, kernel.exiting = [], True
+    witness.after_signal()
+    witness.after_exit(killed=False)
+    assert [kind for kind, _ in records] == ["ProcessesAtStop", "ProcessesLeft"]
+    for _, facts in records:
+        assert [each["name"] for each in facts["processes"]] == ["worker"]
+
+
+def test_no_look_at_a_process_keeps_the_signal_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, looked = Kernel(monkeypatch), list[int]()
+    kernel.family = list(range(1000, 1016))
+    monkeypatch.setattr(dispositions, "describe", lambda pid, number: looked.append(pid))
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 1_000_000 * len(looked))
+    Witness(Watched(Clockwork(), 1, None, lambda: True, lambda *_: None)).before_signal(signal.SIGTERM)  # type: ignore[arg-type]
+    assert 1 <= len(looked) <= 3
+
+
+@pytest.mark.parametrize("broken", [OSError, ValueError, KeyError])
+def test_a_look_that_fails_before_the_signal_disturbs_nothing(
+    monkeypatch: pytest.MonkeyPatch, broken: type[Exception]
+) -> None:
+    def fails(root: int, most: int = 0) -> list[int]:
+        raise broken
+
+    Kernel(monkeypatch)
+    monkeypatch.setattr(procfs, "descendants", fails)
+    Witness(Watched(Clockwork(), 1, None, lambda: True, lambda *_: None)).before_signal(signal.SIGTERM)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("earlier", "told"), [(5.0, None), (0.0, True)])
 def test_what_a_handler_begins_before_the_first_look_was_begun_after_the_signal(
     monkeypatch: pytest.MonkeyPatch, earlier: float, told: bool | None
 ) -> None:
-    Kernel(monkeypatch)
-    loop = Clockwork()
+    kernel, loop = Kernel(monkeypatch), Clockwork()
+    kernel.family, family = [], kernel.family
     records: list[dict[str, Any]] = []
     watched = Watched(loop, 1, None, lambda: True, lambda kind, facts, _: records.append(facts))  # type: ignore[arg-type]
     witness = Witness(watched)
     witness.before_signal(signal.SIGTERM)
+    kernel.family = family
     started = (time.clock_gettime(time.CLOCK_BOOTTIME) - earlier) * os.sysconf("SC_CLK_TCK")
     monkeypatch.setattr(procfs, "start_time", lambda pid: int(started))
     witness.after_signal()
