@@ -101,8 +101,8 @@ def facts_of(pain: Pain) -> Iterator[str]:
 def other_linters() -> dict[str, str]:
     """Return which other linters have a rule for what one of ours finds, as docs/lint.md says."""
     table = LINT.read_text().partition("## Beside other linters")[2]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
-    return {rule: row[2] for row in rows[2:] for rule in re.findall(r"`(\w+)`", row[1]) if rule in RULES}
+    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines() if line[:1] == "|"]
+    return {rule: others for ours, others in rows[2:] for rule in re.findall(r"`(\w+)`", ours) if rule in RULES}
 
 
 def predicted_by(pain: Pain) -> str:
