@@ -46,7 +46,8 @@ def test_a_finding_of_the_lines_gives_its_container_and_its_change() -> None:
 
 
 def test_what_the_cluster_says_is_the_text_of_a_cause_that_no_finding_names() -> None:
-    lines = ["  container app: ErrImagePull: no web:2", f"  fix: {fix_of('imageNotPulled')}", "    | printed"]
+    fix = fix_of("imageNotPulled", importing="`lastcall image import FILE`")
+    lines = ["  container app: ErrImagePull: no web:2", f"  fix: {fix}", "    | printed"]
     (cause,) = causes_in("default/web", lines)
     assert (cause.id, cause.text, cause.change) == ("imageNotPulled", "container app: ErrImagePull: no web:2", None)
 
