@@ -21,6 +21,8 @@ STAGES: Mapping[str, str] = {
 }
 """Kind of a record → how far the end is. The stop signal has no row: `stage_of` reads which one it was."""
 
+_BEGINNINGS = ("deleted", "hook")
+"""Stages that others follow without a sign in the API."""
 _SAY_THE_PHASE = ("Pending", "Running", "Succeeded", "Completed", "Failed", "Unknown")
 
 
@@ -29,9 +31,14 @@ def stage_of(record: Record) -> str:
     if record.kind == kinds.SIGNAL_SENT:
         name = signal_name(record.facts_as(kinds.SIGNAL_SENT).get("signal"))
         return "kill" if name == SIGKILL else "term"
-    if record.kind == kinds.DELETE_ACCEPTED and record.evidence == "inferred":
-        return ""  # it was before anybody watched, and the end has gone on since
     return STAGES.get(record.kind, "")
+
+
+def stage_seen(record: Record) -> str:
+    """Like `stage_of`, of an end that had begun before it was watched: what is only concluded of its beginning does not
+    say how far it is."""
+    stage = stage_of(record)
+    return "" if record.evidence == "inferred" and stage in _BEGINNINGS else stage
 
 
 def pod_cell(pod: AnyObject, stage: str = "", watched: float | None = None) -> Value:

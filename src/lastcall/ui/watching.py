@@ -32,7 +32,7 @@ from lastcall.kube.cluster import ClusterUsageError, ControlError, DirectoryErro
 from lastcall.records.keep import MAX_PODS, RecordKeeper
 from lastcall.records.record import Record
 from lastcall.ui.board import Board, Value
-from lastcall.ui.cells import node_cell, pod_cell, stage_of, workload_cell
+from lastcall.ui.cells import node_cell, pod_cell, stage_of, stage_seen, workload_cell
 from lastcall.ui.source import NoMore, Opened, PageClient, Source
 from lastcall.ui.story import end_row, is_an_end, story
 from lastcall.world import crash_guard
@@ -185,7 +185,7 @@ class Watching:
 
     def _look_back(self, uid: str) -> None:
         """Its end began before it was seen: its records may say how far it is."""
-        stages = [(each.at_ns, stage_of(each)) for each in self._keeper.around(uid) if each.pod_uid == uid]
+        stages = [(each.at_ns, stage_seen(each)) for each in self._keeper.around(uid) if each.pod_uid == uid]
         if known := [each for each in stages if each[1]]:
             self._stages[uid] = max(known)
         else:
@@ -219,7 +219,7 @@ class Watching:
         if not uid:
             return
         self._touch(uid)
-        stage = stage_of(record)
+        stage = stage_seen(record) if uid in self._late else stage_of(record)
         if stage and uid in self._pods and self._stages.get(uid, (0, ""))[0] <= record.at_ns:
             self._stages[uid] = (record.at_ns, stage)
             self._put_pod(uid)

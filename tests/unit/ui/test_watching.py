@@ -145,10 +145,9 @@ def test_of_an_end_that_had_begun_before_it_is_said_since_when_it_is_watched() -
         await watching.run()
         assert cluster.on_object is not None
         cluster.on_object(PODS, "ADDED", ENDING)
-        inferred = Record("1", 5, 5, "apiserver", kinds.DELETE_ACCEPTED, "u", evidence="inferred")
-        for record in (None, inferred):
-            if record is not None:
-                watching._record(record)
+        for kind in ("", kinds.DELETE_ACCEPTED, kinds.PRE_STOP_STARTED):
+            if kind:
+                watching._record(Record(kind, 5, 5, "apiserver", kind, "u", evidence="inferred"))
             cell = watching.board.get("pod/u")
             assert cell is not None and cell["stage"] == "unseen"
             assert cell["watched"] == world.clock.wall_ns() / 1e6
