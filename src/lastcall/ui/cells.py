@@ -35,8 +35,10 @@ def stage_of(record: Record) -> str:
 
 
 def stage_seen(record: Record) -> str:
-    """Like `stage_of`, of an end that had begun before it was watched: what is only concluded of its beginning does not
-    say how far it is."""
+    """Return the same as `stage_of` for an end that had begun before it was watched.
+
+    What is only concluded of its beginning does not say how far it is.
+    """
     stage = stage_of(record)
     return "" if record.evidence == "inferred" and stage in _BEGINNINGS else stage
 
