@@ -127,6 +127,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "hookTookTime": "Set terminationGracePeriodSeconds above $grace, or shorten the preStop hook. That the "
             "program needs more than $seconds after $signal is all that was seen: `lastcall run --grace $wanted` shows "
             "how much.",
+            "hookTookTimeOfSleep": "Set terminationGracePeriodSeconds above $grace, or shorten the preStop hook: when "
+            "SIGKILL came, the program would have slept $left more. That is enough only if no other sleep follows.",
             "wentOn": "After $signal it began $names, and did not end. If that is its drain, set "
             "terminationGracePeriodSeconds above $grace. If not, let what handles $signal exit (in a shell: `exit` in "
             "the trap).",

@@ -26,7 +26,7 @@ from lastcall.endings.findings.restarts import times_and_when
 from lastcall.endings.findings.sockets import waiting_for_a_stuck_program
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Row
-from lastcall.endings.findings.waiting_inside import Wait, kind_of_wait, remedy_of_wait
+from lastcall.endings.findings.waiting_inside import Wait, kind_of_wait, remedy_of_wait, wakes_in
 from lastcall.endings.findings.words import at, exit_code, listed
 from lastcall.endings.findings.words import connections as _connections
 from lastcall.endings.findings.words import seconds as _s
@@ -103,9 +103,12 @@ def _time_remedy(s: RunSubject) -> Remedy:
         variant = "connections"
     wait = kind_of_wait(c)
     wanted = max(DEFAULT_GRACE_SECONDS, 2 * ending.grace_seconds)
-    if wait is not None and (not variant or (variant == "hookTookTime" and wait is Wait.SLEEPS)):
+    if wait is not None and not variant:
         return remedy_of_wait(c, wait, wanted)
+    if wait is Wait.SLEEPS and variant == "hookTookTime":
+        variant = "hookTookTimeOfSleep"
     facts = {"grace": ending.grace_seconds, "signal": c.stop.signal, "seconds": _s(c.drain_seconds), "wanted": wanted}
+    facts |= {"left": _s(wakes_in(c))}
     return in_pod(fix("killed", variant, **facts), terminationGracePeriodSeconds=wanted)
 
 

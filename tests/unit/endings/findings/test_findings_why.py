@@ -163,7 +163,7 @@ TABLE = [
     (hook_takes_time, "killed", "problem", "(the preStop hook had taken 2.0 s of the grace period before)",
      "above 10, or shorten the preStop hook. That the program needs more than 8.0 s after SIGTERM is all"),
     (hook_takes_time_and_it_sleeps, "killed", "problem", "(the preStop hook had taken 2.0 s of the grace period",
-     "would have slept 14.2 s more"),
+     "above 10, or shorten the preStop hook: when SIGKILL came, the program would have slept 14.2 s more."),
     (shell_that_begins_something_on_the_signal, "killed", "problem", "still ran 10 s after SIGTERM",
      "After SIGTERM it began sleep (pid 8), and did not end. If that is its drain, set terminationGracePeriodSeconds "
      "above 10. If not, let what handles SIGTERM exit"),
