@@ -364,6 +364,13 @@ def another_had_ended(tape: Any) -> None:
     tape.exit(-3.0, 0, container="work", pid=8)
 
 
+def another_fails(tape: Any) -> None:
+    """Change a Pod of one container into one of two, of which the other ends with another code than 0."""
+    tape.pod = replace(tape.pod, containers=(ContainerFacts("app"), ContainerFacts("work")))
+    tape.started("work", 8, -5.0)
+    tape.exit(0.3, 143, container="work", pid=8)
+
+
 def fails_on_its_signal(tape: Any) -> None:
     begin(tape)
     exited(tape, 0.5, 1)
@@ -480,7 +487,7 @@ EXAMPLES: dict[str, Example] = {
             of_kind("sidecar"),
             edit(k.DELETION_DECIDED, ownerKind="ReplicaSet"),
         ),
-        (edit(k.PROCESS_EXITED, at=-0.5), another_had_ended, shown("default")),
+        (edit(k.PROCESS_EXITED, at=-0.5), another_had_ended, shown("default"), another_fails),
     ),
     "exitCodeNotZero": Example(
         fails_on_its_signal,

@@ -101,6 +101,8 @@ class ContainerFacts:
     asks_node: tuple[tuple[str, str, str], ...] = ()
     """(field, handler, host) of probes and hooks whose host is a loopback address: that of the node."""
     files: tuple[MountedFiles, ...] = ()
+    memory_by_range: bool = False
+    """A LimitRange gave it its memory limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 # check: pure
 
+from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 from lastcall.records.quoting import one_line
@@ -14,6 +16,12 @@ LONGEST = 400
 def printable(text: str, limit: int = LONGEST) -> str:
     """Return `one_line(text)`, cut to `limit` characters; a text that is cut says so."""
     return beginning(one_line(text), limit)
+
+
+def without_repeats(lines: Iterable[str]) -> list[str]:
+    """Return the lines, with equal ones in a row as one that says how many there were."""
+    runs = [(line, len(list(those))) for line, those in groupby(lines)]
+    return [line if count == 1 else f"{line} ({count} times)" for line, count in runs]
 
 
 def seconds(value: Any) -> str:

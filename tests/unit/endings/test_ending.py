@@ -570,6 +570,19 @@ def test_a_hook_that_loops_is_not_told_to_take_more_time(new_tape, command, advi
     assert found["killed"][1] == "", "the hook took the time: nothing is known of what the program needs"
 
 
+@pytest.mark.parametrize(("grace", "limit"), [(1, ""), (2, "`timeout 1 …`"), (10, "`timeout 5 …`")])
+def test_a_limit_of_a_hook_leaves_time_for_the_program(new_tape, grace, limit):
+    tape = new_tape()
+    tape.started()
+    tape.accepted(grace)
+    tape.hook(0.006, grace, "outlived", budget=grace, command="sh -c until ! curl -s localhost; do sleep 1; done")
+    tape.stop(grace + 0.01, 2, deducted=grace, floor=True, disposition="handled")
+    tape.exit(grace + 0.5, 0)
+    tape.over(grace + 0.6)
+    advice = _severities(tape.ending())["hookOutlived"][1]
+    assert limit in advice and ("timeout " in advice) is bool(limit)
+
+
 def test_a_kill_after_a_hook_that_failed_is_not_advised_to_wait_longer(new_tape):
     tape = new_tape()
     tape.started()
@@ -650,6 +663,37 @@ def test_a_job_that_is_interrupted_is_not_told_to_exit_with_0(new_tape):
     ending = replace(ending, findings=find_causes(ending, "1.36").findings)
     assert _severities(ending)["exitCodeNotZero"] == ("info", "")
     assert "not done" in _finding(ending, "exitCodeNotZero")
+
+
+@pytest.mark.parametrize(
+    ("lines", "quoted", "advice"),
+    [
+        (["Traceback (most recent call last):", "OSError: [Errno 30] Read-only file system: '/tmp/rows.json'"],
+         "OSError: [Errno 30] Read-only file system: '/tmp/rows.json'", "emptyDir"),
+        (["PermissionError: [Errno 13] Permission denied: '/data/rows.json'", "leaving"],
+         "PermissionError: [Errno 13] Permission denied: '/data/rows.json'", "permission"),
+        (["java.io.IOException: No space left on device"], "IOException: No space left on device", "what it reports"),
+        (["cannot save row 7"], "cannot save row 7", "what it reports"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("of_job", [True, False])
+def test_an_exit_code_is_told_with_the_line_that_says_why(new_tape, lines, quoted, advice, of_job):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.observed()
+    tape.stop(0.01, 30, disposition="handled")
+    for number, line in enumerate(lines):
+        tape.output(0.05 + number / 1000, line)
+    tape.exit(0.1, 1)
+    tape.over(0.2)
+    ending = tape.ending()
+    if of_job:
+        owner = DecidedBy("garbage-collector-controller", "ownerDeleted", "Job train was deleted", owner_kind="Job")
+        ending = replace(ending, decided_by=owner)
+    (found,) = (each for each in find_causes(ending, "1.36").findings if each.id == "exitCodeNotZero")
+    assert quoted in found.text and advice in found.advice
+    assert ("counts as not done" in found.text) is of_job
 
 
 def test_an_exit_of_its_own_after_a_signal_that_was_dropped_is_not_laid_to_the_signal(new_tape):

@@ -401,6 +401,7 @@ def test_what_a_container_exits_with_on_its_stop_signal_is_no_crash(new_tape: An
     assert tape.ending().outcome == "graceful"
 
 
+COMMAND_LATE = 'command timed out: "python3 /app/ping.py" timed out after 1s'
 PROBES: list[tuple[str, dict[str, Any], str, str, str]] = [
     ("slow start", {"probe": "liveness", "output": REFUSED, "before": False}, "livenessProbeKilled",
      "because its livenessProbe failed (dial tcp 10.244.0.2:8080: connect: connection refused): it did not listen yet "
@@ -412,6 +413,8 @@ PROBES: list[tuple[str, dict[str, Any], str, str, str]] = [
      ": it did not answer in time", "If it starts slowly, a startupProbe"),
     ("slow each time", {"probe": "liveness", "output": LATE, "before": False, "ready": True}, "livenessProbeKilled",
      ": it did not answer in time", "A longer livenessProbe.timeoutSeconds"),
+    ("a slow command", {"probe": "liveness", "output": COMMAND_LATE, "before": False}, "livenessProbeKilled",
+     ": it did not answer in time", "its command took longer each time"),
     ("stopped listening", {"probe": "liveness", "output": REFUSED, "before": True, "code": 0}, "livenessProbeKilled",
      ": it no longer listened (exit code 0)", "It had answered before"),
     ("another port", {"probe": "liveness", "output": REFUSED, "before": False, "listeners": (9090,)},

@@ -583,6 +583,21 @@ def test_a_liveness_page_of_its_own_is_also_told_what_an_answer_may_take():
 
 
 @pytest.mark.parametrize(
+    ("command", "timeout", "told"),
+    [("python3", None, True), ("python3", 1, True), ("python3", 5, False), ("/bin/cat", None, False)],
+)
+def test_a_startup_probe_that_is_proposed_has_the_time_of_the_check_that_it_repeats(
+    command: str, timeout: int | None, told: bool
+) -> None:
+    given = {} if timeout is None else {"timeoutSeconds": timeout}
+    probe = {"exec": {"command": [command, "/app/ping"]}, "periodSeconds": 2, "failureThreshold": 2, **given}
+    found = only("livenessKillsStart", in_container(WEB, "livenessProbe", probe))
+    (op,) = found.patch
+    assert op.value.get("timeoutSeconds", 1) == (timeout or 1)
+    assert ("raise timeoutSeconds of both" in found.message) is told
+
+
+@pytest.mark.parametrize(
     "made",
     [
         webhook(failurePolicy="Ignore"),

@@ -103,9 +103,13 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "Shorten the preStop hook, or set terminationGracePeriodSeconds above $grace: it has to cover the "
             "hook and "
             "the time that the program takes to end.",
-            "loop": "Give the loop of the hook a limit (`timeout 10 …`), and see what it waits for: $signal comes "
-            "when the hook has ended, so what happens only on $signal never happens in it, such as that the program "
-            "closes its port. No grace period is enough for that.",
+            "loop": "Give the loop of the hook a limit that leaves time to end (`timeout $limit …`, half of the grace "
+            "period), and see what it waits for: $signal comes when the hook has ended, so what happens only on "
+            "$signal never happens in it, such as that the program closes its port. No grace period is enough for "
+            "that.",
+            "loopShort": "See what the loop of the hook waits for: $signal comes when the hook has ended, so what "
+            "happens only on $signal never happens in it, such as that the program closes its port. No grace period is "
+            "enough for that.",
             "sleep": "terminationGracePeriodSeconds: $wanted, or a shorter sleep: the grace period has to cover the "
             "hook and the time that the program takes to end.",
         },
@@ -193,6 +197,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "$container was killed$when because it ran out of memory: it used more than$group ($seen)."
             "$together$who",
             "limit": " its memory limit of $limit",
+            "limitRange": " its memory limit of $limit, set by a LimitRange",
             "noLimit": " the memory that its Pod or its node had",
             "limitAbove": " the memory that its Pod or its node had left, below its own limit of $limit",
             "limitOrAbove": " its own limit of $limit, or the memory that its Pod or its node had left",
@@ -206,6 +211,9 @@ CONTAINERS: Mapping[str, Cause] = {
         fixes={
             "": "resources: {limits: {memory: more than $limit}}, or a program that uses less. How much it needs is "
             "not known, because it was killed at the limit.",
+            "limitRange": "resources: {limits: {memory: more than $limit}} in $container itself: it states no limit, "
+            "so a LimitRange of its namespace set this one. Or a program that uses less. How much it needs is not "
+            "known, because it was killed at the limit.",
             "files": "See what took it. Other processes: resources: {limits: {memory: more than $limit}}, or fewer of "
             "them. Files: those of an emptyDir with medium: Memory and of /dev/shm count against the limit. Other "
             "files count only on a machine that has no disk for them, which `lastcall doctor` reports, and never on a "
@@ -354,6 +362,10 @@ CONTAINERS: Mapping[str, Cause] = {
             "killed, and this is not a crash. The Pod counts as Failed.",
             "job": "$container ended with $how on $signal: its work counts as not done, so a Job that goes on does it "
             "again (with 0 it would count as done).",
+            "jobReported": "$container ended with $how on $signal: its work counts as not done, so a Job that goes on "
+            "does it again. Before that it printed: $line",
+            "jobUncaught": "$container ended with $how on $signal, because of an exception that it did not catch: its "
+            "work counts as not done, so a Job that goes on does it again: $line",
             "sidecar": "$container ended with $how on $signal. It is a native sidecar: its exit code changes neither "
             "the phase of the Pod nor the success of a Job.",
         },

@@ -109,6 +109,8 @@ RESTARTS: Mapping[str, Cause] = {
             "least $seconds s ($took were not enough); else correct the probe: it has never succeeded.",
             "lateNever": "If it starts slowly, a startupProbe with the same check, failureThreshold * periodSeconds at "
             "least $seconds s ($took were not enough); if it answers slowly, a longer livenessProbe.timeoutSeconds.",
+            "lateCommand": "A longer livenessProbe.timeoutSeconds: its command took longer each time, so a "
+            "startupProbe with the same command needs it, too.",
             "noMore": "It had answered before: see what it printed. If it recovers by itself, a larger "
             "livenessProbe.failureThreshold waits for that.",
             "otherPort": "livenessProbe port: $others, because nothing listens on $port.",

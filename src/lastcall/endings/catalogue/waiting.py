@@ -219,6 +219,9 @@ WAITING: Mapping[str, Cause] = {
             "refused": "nothing listened on the probe's port: correct the port, or see whether the program has started",
             "status": "the program answered the probe with $status: correct the probe's path, or what the program "
             "answers",
+            "host": "the program answered the probe with $status, and printed that it refuses the Host header, in "
+            "which a probe sends the Pod's address: httpHeaders: [{name: Host, value: a name that the program knows}] "
+            "in the probe's httpGet, or let the program allow the Pod's address",
             "otherPort": "port of the probe: $others, because nothing listens on $port; the containerPort and the "
             "targetPort of Services likewise",
             "loopback": "let the program listen on all addresses (0.0.0.0 or ::), not only at $address",

@@ -1,7 +1,9 @@
 """What a story takes from the API object of a Pod, and from records where nobody saw the object."""
 
 import posixpath
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from lastcall.endings.story import ContainerFacts, DeclaredPort, DeclaredProbe, MountedFiles, PodFacts
@@ -29,9 +31,13 @@ def pod_facts(pod: Object) -> PodFacts:
         for container in status.get(field) or []
     }
     volumes = {str(each.get("name")): each for each in spec.get("volumes") or ()}
+    ranged = _limited_by_range(pod)
     containers = [
-        _container_facts(
-            container, kind, terminated.get(container.get("name"), {}), volumes, asks_node(spec, container)
+        replace(
+            _container_facts(
+                container, kind, terminated.get(container.get("name"), {}), volumes, asks_node(spec, container)
+            ),
+            memory_by_range=container.get("name") in ranged,
         )
         for kind, container in containers_of(spec)
     ]
@@ -44,6 +50,17 @@ def pod_facts(pod: Object) -> PodFacts:
         containers=tuple(containers),
         subdomain=spec.get("subdomain") or "",
     )
+
+
+_SET_BY_RANGE = re.compile(r"(?P<what>[\w./, -]+) limit for (?:init )?container (?P<name>\S+)")
+
+
+def _limited_by_range(pod: Object) -> set[str]:
+    """Return the containers whose memory limit is the default of a LimitRange, as its admission plugin notes it
+    (limitranger admission.go:defaultContainerResourceRequirements)."""
+    note = str((pod["metadata"].get("annotations") or {}).get("kubernetes.io/limit-ranger") or "")
+    parts = (_SET_BY_RANGE.fullmatch(part) for part in note.removeprefix("LimitRanger plugin set: ").split("; "))
+    return {match["name"] for match in parts if match and "memory" in match["what"].split(", ")}
 
 
 def _container_facts(

@@ -21,7 +21,7 @@ from lastcall.endings.findings.observed import (
     of_run,
     once_ended,
 )
-from lastcall.endings.findings.restarts import is_over
+from lastcall.endings.findings.restarts import advice_about, is_over
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row, every
 from lastcall.endings.findings.words import exit_code, listed
@@ -117,9 +117,13 @@ def _exit(c: ContainerEnding) -> str:
 
 
 _MOST_LINES = 100
-_NONE_LOST = re.compile(r"(?i)\b(?:0|no|none|without)\b")
-"""`0 events lost` reports nothing."""
-_COMPLAINT = re.compile(r"(?i)\b(?:error|cannot|can't|could not|unable|fail(?:ed|ure)?|lost|refused|exception)\b")
+_NONE_LOST = re.compile(r"(?i)\b(?:0|no(?! (?:such|space|route))|none|without)\b")
+"""`0 events lost` reports nothing; `No such file` and `No space left` do."""
+_COMPLAINT = re.compile(
+    r"(?i)\b(?:\w*error|cannot|can't|could not|unable|fail(?:ed|ure)?|lost|refused|denied|\w*exception|"
+    r"read-only file system|no space left)\b"
+)
+"""Also the name of a class, such as OSError."""
 
 
 def _after_signal(s: RunSubject) -> list[str]:
@@ -155,13 +159,16 @@ def _code(s: RunSubject) -> Finding:
     of_job = by is not None and by.owner_kind == "Job"
     by_signal = "either" if c.exit.from_status else "bySignal"
     variant = by_signal if c.exit.signal == c.stop.signal else "job" if of_job else ""
-    if not variant and c.process.disposition == "handled" and (line := _uncaught(s)):
-        text = said("exitCodeNotZero", "uncaught", container=c.name, how=how, signal=c.stop.signal, line=line)
-        advice = fix("exitCodeNotZero", "uncaught", signal=c.stop.signal)
-        return Finding("exitCodeNotZero", "warning", text, c.name, advice, change=Change(program="fixCrash"))
-    if not variant and c.process.disposition == "handled" and (line := _complaint(s)):
-        text = said("exitCodeNotZero", "reported", container=c.name, how=how, signal=c.stop.signal, line=line)
-        return Finding("exitCodeNotZero", "warning", text, c.name, fix("exitCodeNotZero", "reported"))
+    if variant in ("", "job") and c.process.disposition == "handled":
+        facts = {"container": c.name, "how": how, "signal": c.stop.signal}
+        if line := _uncaught(s):
+            text = said("exitCodeNotZero", "jobUncaught" if of_job else "uncaught", **facts, line=line)
+            advice = advice_about(line) or fix("exitCodeNotZero", "uncaught", signal=c.stop.signal)
+            return Finding("exitCodeNotZero", "warning", text, c.name, advice, change=Change(program="fixCrash"))
+        if line := _complaint(s):
+            text = said("exitCodeNotZero", "jobReported" if of_job else "reported", **facts, line=line)
+            advice = advice_about(line) or fix("exitCodeNotZero", "reported")
+            return Finding("exitCodeNotZero", "warning", text, c.name, advice)
     if not variant and _is_own_code_of_jvm(c):
         text = said("exitCodeNotZero", "jvm", container=c.name, how=how, signal=c.stop.signal)
         return Finding("exitCodeNotZero", "info", text, c.name, fix("exitCodeNotZero", "jvm"))
@@ -198,6 +205,12 @@ _WORK_WAS_DONE: Fact[RunSubject] = Fact(
     lambda s: any(c.exit.before_delete and c.kind == "container" for c in s.ending.containers if c.name != s.run.name),
     (kinds.PROCESS_EXITED,),
 )
+_ANOTHER_FAILED: Fact[RunSubject] = Fact(
+    "how the others ended",
+    lambda s: any(c.exit.code and c.kind == "container" for c in s.ending.containers if c.name != s.run.name),
+    (kinds.PROCESS_EXITED,),
+)
+"""The Pod counts as Failed then (kubelet_pods.go:getPhase)."""
 
 
 def _counts_as_done(s: RunSubject) -> Finding:
@@ -223,7 +236,7 @@ CODE_ROWS = (
         "jobCountsAsDone",
         (SIGNALLED, NOT_KILLED, ENDED_WELL, _OWN_CONTAINER, _OF_JOB),
         _counts_as_done,
-        refuted_by=(BEFORE_DELETE, _WORK_WAS_DONE, _DROPPED_SIGNAL),
+        refuted_by=(BEFORE_DELETE, _WORK_WAS_DONE, _DROPPED_SIGNAL, _ANOTHER_FAILED),
     ),
     Row(
         "exitCodeNotZero",

@@ -141,7 +141,8 @@ def _longer_grace(c: ContainerEnding, ending: Ending) -> Remedy:
     if grace is None:
         return NOTHING
     if _LOOP.search(_command(c, ending)):
-        return in_program(fix("hookOutlived", "loop", signal=c.stop.signal), "fixHook")
+        variant = "loop" if grace > 1 else "loopShort"  # half of it is for what comes after the hook
+        return in_program(fix("hookOutlived", variant, limit=grace // 2, signal=c.stop.signal), "fixHook")
     slept = _SLEEP.search(_command(c, ending))
     wanted = max(2 * grace, int(slept["seconds"]) + _SPARE_SECONDS if slept else 0)
     return in_pod(fix("hookOutlived", grace=grace), terminationGracePeriodSeconds=wanted)

@@ -135,7 +135,10 @@ def _for_another_reason(s: RunSubject) -> Finding:
 def _out_of_memory(s: RunSubject) -> Finding:
     """The kernel's counter has moved: PID 1 was killed for it."""
     c, limit = s.run, _bytes(s.run.seen.memory_limit)
-    group = said("outOfMemory", _whose_memory(c), limit=limit)
+    ranged = c.seen.limit_reached is True and any(
+        each.memory_by_range for each in s.ending.pod.containers if each.name == c.name
+    )
+    group = said("outOfMemory", "limitRange" if ranged and c.seen.memory_limit else _whose_memory(c), limit=limit)
     seen = said("outOfMemory", "counted" if c.seen.oom_kills else "inferred")
     when = times_and_when(c, s.ending) or ("" if c.exit.at is None else at(c.exit.at))
     together = said("outOfMemory", "together") if c.seen.ended_together else ""
@@ -146,6 +149,8 @@ def _out_of_memory(s: RunSubject) -> Finding:
         others = said("outOfMemory", "others", peak=_mebibytes(c.seen.peak_rss or 0))
     text = said("outOfMemory", container=c.name, when=when, group=group, seen=seen, together=together, who=others)
     remedy = _more_memory(c, "outOfMemory")
+    if ranged and remedy is not NOTHING and not (_others_used_it(c) or _files_used_it(c)):
+        remedy = replace(remedy, advice=fix("outOfMemory", "limitRange", container=c.name, limit=limit))
     return Finding("outOfMemory", "problem", text, c.name, remedy.advice, change=remedy.change)
 
 

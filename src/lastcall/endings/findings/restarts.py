@@ -41,6 +41,8 @@ _STATUS = re.compile(r"statuscode: (\d+)")
 _SIGNAL = re.compile(r"\bSIG(?:TERM|INT|HUP|QUIT|USR[12])\b|\b(?:received|caught|got)\b.{0,20}\bsignal\b", re.I)
 """Words of a program that a signal ends."""
 _LATE = re.compile(r"deadline exceeded|i/o timeout|timed out|timeout: ")
+_COMMAND_LATE = re.compile(r"\Acommand .*timed out|failed to exec in container: timeout ", re.S)
+"""A command that finds nothing to talk to mostly ends at once: one that takes too long is itself what is slow."""
 _PATIENT = {"timeoutSeconds": 10, "failureThreshold": 6}
 LEAST_STARTUP_SECONDS = 30
 """A startupProbe ends with its first success: generous costs nothing, and what a start takes varies."""
@@ -117,19 +119,20 @@ def _by_probe(who: EndedBy) -> Callable[[ContainerSubject], Finding]:
         those = _those(s, _ended_by(who))
         changes = s.newest(_ended_by(who)).entries((kinds.PROBE_CHANGED,))
         probes = [entry.facts_as(kinds.PROBE_CHANGED) for entry in changes]
-        was_ready = any((each["probe"], each["result"]) == ("readiness", "success") for each in probes)
-        return _killed_by_probe(s.ending, those[-1], len(those), _did(those, s.last), was_ready=was_ready)
+        had_started = any(each["probe"] != "liveness" and each["result"] == "success" for each in probes)
+        return _killed_by_probe(s.ending, those[-1], len(those), _did(those, s.last), had_started=had_started)
 
     return says
 
 
-def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str, *, was_ready: bool) -> Finding:
+def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str, *, had_started: bool) -> Finding:
     output = c.seen.probe.output if c.seen.probe else ""
     startup = c.exit.ended_by == "startupProbe"
     id_ = "startupProbeKilled" if startup else "livenessProbeKilled"
     never = startup or (c.seen.probe is not None and c.seen.probe.succeeded_before is False)
-    slow_start = never and not startup and not was_ready
     refused, late = _REFUSED.search(output), _LATE.search(output)
+    slow_command = never and not startup and _COMMAND_LATE.search(output) is not None
+    slow_start = never and not startup and not had_started and not slow_command
     others = sorted({each.port for each in c.seen.sockets.listeners}) if c.seen.sockets else []
     took = _s(c.had_seconds) if c.had_seconds is not None else ""
     variant, advice = "", fix(id_)
@@ -148,7 +151,8 @@ def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str, *
         advice = fix(id_, "status" if startup or status[1] < "500" else "error", status=status[1])
     elif late:
         variant = "late"
-        advice = fix(id_, "lateNever" if slow_start else "late", seconds=wanted, took=took)
+        which = "lateCommand" if slow_command else "lateNever" if slow_start else "late"
+        advice = fix(id_, which, seconds=wanted, took=took)
     elif never:
         advice = fix(id_, "never", seconds=wanted, took=took)
     state = {"host": node[2]} if variant == "node" and node else {"others": _and(list(map(str, others)))}
@@ -298,6 +302,16 @@ _LAST_WORDS = (
 )
 """What strerror(3) and gai_strerror(3) say, which programs in most languages print as it is, and what the kubelet's
 variables of Services look like (pkg/kubelet/envvars) → the variant of the advice."""
+
+
+_OF_FILES = ("home", "readOnly", "denied")
+
+
+def advice_about(line: str) -> str:
+    """Return what to do about a file that could not be written or read, by the last line of a program that was told to
+    end; "" for anything else. What it connects to may be ending, too."""
+    found = ((variant, re.search(words, line, re.I)) for words, variant in _LAST_WORDS if variant in _OF_FILES)
+    return next((fix("crashed", variant, **match.groupdict()) for variant, match in found if match), "")
 
 
 _OWN_LIMITS = (

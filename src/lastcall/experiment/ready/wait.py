@@ -17,6 +17,7 @@ from lastcall.experiment.reasons.why_not_ready import hopeless_reason, in_short,
 from lastcall.kube.api import PODS, Object, StatusError, name_of, namespace_of
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.manifests.applying import Named
+from lastcall.records.text import without_repeats
 from lastcall.world.clock import Clock
 from lastcall.world.tasks import Tasks
 
@@ -136,7 +137,7 @@ async def last_lines(objects: Objects, pod: Object, count: int = LINES_OF_LOG) -
         text = await log_of(objects, pod, str(each["name"]), previous=waits and bool(each.get("lastState")), tail=count)
         if text:
             found.append(f"  what {each['name']} printed last:")
-            found += [f"    | {line}" for line in text.splitlines()]
+            found += without_repeats(f"    | {line}" for line in text.splitlines())
     return found
 
 

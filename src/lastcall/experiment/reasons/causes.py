@@ -7,7 +7,7 @@ So the message decides, as Kubernetes words it; of a message that no row knows n
 # check: pure
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lastcall.endings import ProgramChange, fix
@@ -177,6 +177,25 @@ def programs_for(reason: str, message: str) -> Iterator[tuple[str, ProgramChange
 def fix_of(id_: str, variant: str = "", /, **facts: object) -> str:
     """Return a fix of the catalogue, with the id of its cause behind it."""
     return f"{fix(id_, variant, **facts)} [{id_}]"
+
+
+_REFUSES_HOST = re.compile(
+    r"DisallowedHost|(?i:invalid (?:http_)?host\b(?: header)?|host header .*not allowed|blocked hosts?:)"
+)
+"""What Django, Starlette, webpack and Rails print of a request whose Host header they do not know."""
+_OF_HOST = ("400", "403", "421")
+
+
+def fix_of_host(line: str, printed: Iterable[str]) -> str:
+    """Return a line of what to change with the Host header in place of the path, where the program `printed` that it
+    refuses the header: a probe sends the Pod's address."""
+    if not any(map(_REFUSES_HOST.search, printed)):
+        return line
+    for status in _OF_HOST:
+        line = line.replace(
+            fix_of("probeFailed", "status", status=status), fix_of("probeFailed", "host", status=status)
+        )
+    return line
 
 
 def waiting_helps(message: str, *, pods_may_go: bool) -> bool:

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lastcall.endings import RESTARTS, Ending, Finding, PodFacts, build_endings, last_words, pod_facts
-from lastcall.experiment.reasons.causes import PRINTED_BY_INIT, fix_of, fixes_for
+from lastcall.experiment.reasons.causes import PRINTED_BY_INIT, fix_of, fix_of_host, fixes_for
 from lastcall.experiment.reasons.named import Explained, causes_in
 from lastcall.experiment.reasons.siblings import fix_of_peers
 from lastcall.experiment.reasons.why_not_ready import programs_of
 from lastcall.kube.api import Object, name_of, namespace_of, uid_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
-from lastcall.records.text import printable
+from lastcall.records.text import printable, without_repeats
 
 _LESS = ("probeFailed", "crashLoop", "restartedPostStart")
 """Causes of which the record of an end says more."""
@@ -39,6 +39,8 @@ def explain(
     ending = _ending_of(pod, records, version, now_ns)
     ends = _ends(pod, ending, now_ns)
     less_exact = tuple(f"[{id_}]" for id_ in _LESS) if any(line.startswith("  fix: ") for line in ends) else ()
+    printed = [line for _, lines in _of_unready(pod, ending) for line in lines]
+    why = [fix_of_host(line, printed) for line in why]
     kept = [line for line in why if not ends or (line not in _GENERAL and not line.endswith(less_exact))]
     lines = (*kept, *ends, *_stand_ins(ending))
     named = causes_in(f"{namespace_of(pod)}/{name_of(pod)}", lines, ending.findings, programs_of(pod, events))
@@ -140,7 +142,7 @@ def _lines(ending: Ending) -> list[str]:
 def _words(of: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
     lines: list[str] = []
     for heading, words in of:
-        lines += [f"  {printable(heading)}:", *(f"    | {printable(word, 300)}" for word in words)]
+        lines += [f"  {printable(heading)}:", *without_repeats(f"    | {printable(word, 300)}" for word in words)]
     return lines
 
 

@@ -1,5 +1,6 @@
 """Probes: what restarts a container, what lets requests in."""
 
+import posixpath
 from collections.abc import Iterator
 
 from lastcall.kube.api import Object, asks_node
@@ -128,11 +129,12 @@ def _liveness(workload: Workload, container: Container) -> Iterator[Finding]:
     if not startup and allowed(liveness) < LEAST_START and container.role == "container":
         text = (
             f"The livenessProbe kills {container.name} when it has not answered {allowed(liveness)} s after its start "
-            f"(exit code 137), and there is no startupProbe.{_slow_page(liveness, readiness)}"
+            f"(exit code 137), and there is no startupProbe.{_slow_page(liveness, readiness)}{_slow_command(liveness)}"
         )
         handler = _handler(liveness)
         wanted = {
             **(_at_pod(handler) if asks_node(workload.pod_spec, {"livenessProbe": liveness}) else handler),
+            **({"timeoutSeconds": liveness["timeoutSeconds"]} if liveness.get("timeoutSeconds", 1) > 1 else {}),
             "periodSeconds": 2,
             "failureThreshold": 30,
         }
@@ -159,6 +161,20 @@ def _slow_page(liveness: Object, readiness: Object | None) -> str:
         f" At any time an answer that takes longer than {int(liveness.get('timeoutSeconds') or 1)} s (timeoutSeconds) "
         "counts as none: if this page queries others, such as a database, stop that, or raise timeoutSeconds above "
         "the time it takes."
+    )
+
+
+_QUICK = ("cat", "test", "[", "ls", "stat", "true", "kill", "pgrep")
+
+
+def _slow_command(liveness: Object) -> str:
+    """What no startupProbe fixes, as it runs the same command: one that takes longer than the default."""
+    argv = (liveness.get("exec") or {}).get("command") or []
+    if not argv or liveness.get("timeoutSeconds", 1) > 1 or posixpath.basename(str(argv[0])) in _QUICK:
+        return ""
+    return (
+        " A command that takes longer than 1 s (timeoutSeconds) counts as failed at any time, also in a startupProbe: "
+        "if it needs more, raise timeoutSeconds of both above that."
     )
 
 

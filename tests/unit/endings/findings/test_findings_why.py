@@ -85,6 +85,7 @@ from ending_stories import (
     works,
 )
 
+from lastcall.endings import pod_facts
 from lastcall.records import kinds
 
 TABLE = [
@@ -253,6 +254,29 @@ def test_a_change_whose_need_was_not_seen_gives_the_default_or_leaves_the_choice
     story(tape)
     (finding,) = [each for each in tape.ending().findings if each.id == id_]
     assert (finding.change.patch, finding.change.program) == (patch, program)
+
+
+@pytest.mark.parametrize(
+    ("note", "by_range"),
+    [
+        ("LimitRanger plugin set: memory request for container app; cpu, memory limit for container app", True),
+        ("LimitRanger plugin set: memory request for container app; cpu limit for container app", False),
+        ("LimitRanger plugin set: memory limit for container other", False),
+    ],
+)
+def test_a_memory_limit_of_a_limit_range_is_said_to_be_one(new_tape: Any, note: str, by_range: bool) -> None:
+    tape = new_tape()
+    memory_limit(tape)
+    annotations = {"kubernetes.io/limit-ranger": note}
+    tape.pod = pod_facts(
+        {
+            "metadata": {"name": tape.pod.name, "uid": tape.pod.uid, "annotations": annotations},
+            "spec": {"containers": [{"name": "app"}]},
+        }
+    )
+    (finding,) = [each for each in tape.ending().findings if each.id == "outOfMemory"]
+    assert ("limit of 64Mi, set by a LimitRange" in finding.text) is by_range
+    assert ("in app itself" in finding.advice) is by_range and "more than 64Mi" in finding.advice
 
 
 def test_a_program_that_ignores_the_signal_needs_more_than_a_change_of_its_command(new_tape: Any) -> None:

@@ -144,6 +144,27 @@ def test_an_init_container_that_prints_nothing_is_told_too_and_a_sidecar_is_none
     assert "Init: " not in "".join(why_not_ready(waiting_pod("Always")))
 
 
+@pytest.mark.parametrize("status", [400, 403])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR django.security.DisallowedHost: Invalid HTTP_HOST header: '10.244.0.2:8000'.",
+        "Invalid host header",
+        "[ActionDispatch::HostAuthorization::DefaultResponseApp] Blocked hosts: 10.244.0.2:8000",
+    ],
+)
+def test_a_probe_whose_host_header_is_refused_is_not_told_to_ask_another_path(line: str, status: int) -> None:
+    why = [f"  fix: {fix_of('probeFailed', 'status', status=status)}"]
+    unready = pod(ready=False, state={"running": {}})
+    started = record(1, kinds.PROCESS_STARTED, pid=7, exe="/bin/app", argv=["app"])
+    printed = [started, *(record(at, kinds.OUTPUT, stream="stdout", text=line) for at in (2, 3, 4))]
+    fixed, heading, *lines = explained(why, unready, printed, "1.36")
+    assert "httpHeaders: [{name: Host" in fixed and f"with {status}" in fixed and "path" not in fixed
+    assert "printed last" in heading and lines == [f"    | {line} (3 times)"]
+    other = [started, record(2, kinds.OUTPUT, stream="stdout", text="the host is up")]
+    assert explained(why, unready, other, "1.36")[0] == why[0]
+
+
 def test_what_is_known_of_an_end_takes_the_place_of_what_is_said_in_general() -> None:
     killed = [
         record(1, kinds.PROCESS_STARTED, pid=7, exe="/bin/app", argv=["app"]),
