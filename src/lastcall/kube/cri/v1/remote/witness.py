@@ -82,9 +82,7 @@ class Witness:
                 return None
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    if self._streams is None:
-                        await self._connect()
-                    answer = await self._exchange(message, kind)
+                    answer = await self._answer(message, kind)
                     self._away_seconds = AWAY_SECONDS
                     return answer
             except (OSError, EOFError, TimeoutError, ValueError, WrongMessage) as error:
@@ -93,6 +91,16 @@ class Witness:
             except BaseException:
                 self.close()  # cancelled: the answer that comes is another question's
                 raise
+
+    async def _answer(self, message: Message, kind: type[M]) -> M:
+        """Return the answer, of another witness if the one that was connected has ended."""
+        if self._streams is not None:
+            try:
+                return await self._exchange(message, kind)
+            except (OSError, EOFError):
+                self.close()
+        await self._connect()
+        return await self._exchange(message, kind)
 
     async def _connect(self) -> None:
         """Watch again what a witness that has died watched: its successor knows of nothing."""
