@@ -20,7 +20,8 @@ _ENDED = re.compile(
 """Words of gunicorn, uWSGI, puma, php-fpm, Apache httpd and unicorn."""
 _BEFORE_SECONDS, _AFTER_SECONDS = 0.5, 1.5
 """From a loss to the line, and from the line to a loss: a worker that was asked to end may take a moment."""
-_MOST_TEXT = 200
+_MOST_READ, _MOST_TEXT = 1000, 200
+"""Characters of a line that are looked at, and that are quoted."""
 
 
 def with_worker_ends(
@@ -30,7 +31,7 @@ def with_worker_ends(
     lines: dict[str, list[tuple[float, str]]] = {}
     for record in records:
         if record.kind == kinds.OUTPUT:
-            text = str(record.facts_as(kinds.OUTPUT).get("text"))
+            text = str(record.facts_as(kinds.OUTPUT).get("text"))[:_MOST_READ]
             if _ENDED.search(text):
                 lines.setdefault(record.pod_uid, []).append((record.at_ns / 1e9, text.strip()[:_MOST_TEXT]))
     if not lines:
