@@ -71,7 +71,15 @@ def test_rollout_sends_requests_and_leaves_nothing(containerd: Containerd, tmp_p
     manifest = tmp_path / "web.yaml"
     manifest.write_text(WORKLOAD)
     done = containerd.lastcall(
-        "rollout", str(manifest), "-o", "json", "--container-runtime-endpoint", containerd.endpoint, timeout=300
+        "rollout",
+        str(manifest),
+        "--path",
+        "/hostname",
+        "-o",
+        "json",
+        "--container-runtime-endpoint",
+        containerd.endpoint,
+        timeout=300,
     )
     assert "Traceback" not in done.stderr
     document = json.loads(done.stdout)

@@ -163,7 +163,7 @@ with lastcall.Cluster() as cluster:
     cluster.apply(pod("web", AT_ONCE, nodeName="node-2"), wait=True)
     assert "add --force" in raises(lastcall.ClusterError, cluster.remove_node, "node-2")
     assert "no name of a node" in raises(lastcall.ClusterError, cluster.add_node, "extra")
-    assert "leave the name" in raises(lastcall.UserError, cluster.add_node, node_capacity="node-3:cpu=1")
+    assert "Leave out the name" in raises(lastcall.UserError, cluster.add_node, node_capacity="node-3:cpu=1")
 
     async def main():
         async with lastcall.AsyncCluster.attach(cluster.name) as same:

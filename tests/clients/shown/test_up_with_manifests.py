@@ -72,7 +72,7 @@ def test_what_does_not_become_ready_says_why_and_the_cluster_runs_all_the_same(p
     crashes = deployment("web", "echo no database; exit 3")
     result = place.run("up", "--detach", "-f", manifests(place, crashes), "--wait", "--timeout", "60s")
     assert result.status == 1, result
-    assert "Deployment default/web will not be ready" in result.err and "no database" in result.err, result.err
+    assert "Deployment default/web is not ready" in result.err and "no database" in result.err, result.err
     assert "is up" in result.out and json.loads(place.ok("status", "-o", "json"))["clusters"][0]["phase"] == "running"
     clean(place)
 
