@@ -160,8 +160,8 @@ def test_a_delete_that_a_webhook_refuses_is_answered_with_its_configuration_serv
         run(POD.format(namespace="default") + POLICY)
     assert 'failed calling webhook "pods.policy.example.com"' in str(error.value)
     assert (
-        "fix: webhook pods.policy.example.com of ValidatingWebhookConfiguration policy (failurePolicy: Fail) cannot be "
-        "asked: its Service default/policy-webhook does not exist"
+        "fix: webhook pods.policy.example.com of ValidatingWebhookConfiguration policy (failurePolicy: Fail) does not "
+        "answer: its Service default/policy-webhook does not exist"
     ) in str(error.value)
 
 
