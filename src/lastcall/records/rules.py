@@ -353,8 +353,8 @@ STOP_CONTAINER = _rule(
 )
 HANDLE_CONTAINER_EXIT = _rule(
     "containerd internal/cri/server/events.go:handleContainerExit",
-    "When PID 1 of a container has ended, the runtime keeps its exit code and the time for the container's status, and "
-    "whoever waits for the stop goes on.",
+    "When PID 1 of a container has ended, the runtime keeps its exit code and the time for the container's status. "
+    "StopContainer then returns.",
 )
 STOP_POD_SANDBOX = _rule(
     "containerd internal/cri/server/sandbox_stop.go:stopPodSandbox",

@@ -41,7 +41,7 @@ class ArrivalOffset:
     _since: int = 0
 
     def saw(self, stamp: int, arrived: int) -> None:
-        """Take a stamp of theirs and the wall time at which it came here, both in ns."""
+        """Compare a node's timestamp with the wall time at which it arrived, both in ns."""
         if arrived - self._since > WINDOW_NS:
             self._before, self._least, self._since = self._least, None, arrived
         difference = arrived - stamp

@@ -217,7 +217,7 @@ def was_stopped_by_the_node(loss: Loss) -> bool:
 def its_pod_listened(loss: Loss) -> bool:
     """Return True if its Pod listened when it was sent.
 
-    The kernel of a Pod that listens answers a connect at once, and what comes later is waited for in vain.
+    The kernel of a Pod that listens answers a connect at once. Waiting longer would bring no answer.
     """
     return loss.life is not None and loss.life.listens(loss.outcome.sent)
 

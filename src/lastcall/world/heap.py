@@ -1,6 +1,6 @@
 """Giving free memory back: glibc keeps what a process freed in the middle of its heap until it is asked."""
 
-from lastcall.world import linux
+from lastcall.world import memory
 from lastcall.world.huge_pages import resident_bytes
 from lastcall.world.world import World
 
@@ -15,13 +15,13 @@ LARGE_BLOCK_BYTES = 128 << 10
 
 async def give_back_free_heap(world: World) -> None:
     """Give large amounts of freed memory back to the kernel, until cancelled; return if libc cannot."""
-    linux.keep_large_blocks_apart(LARGE_BLOCK_BYTES)
+    memory.keep_large_blocks_apart(LARGE_BLOCK_BYTES)
     rested = 0
-    while (free := linux.free_heap_bytes()) is not None:
+    while (free := memory.free_heap_bytes()) is not None:
         resident = resident_bytes()
         rested = min(rested, resident)
         if is_worth_it(free, resident, rested):
-            linux.malloc_trim()
+            memory.malloc_trim()
             rested = resident_bytes()
         await world.clock.sleep(LOOK_SECONDS)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from lastcall.world import linux
+from lastcall.world import memory
 from lastcall.world.world import World
 
 LOOK_SECONDS = 2.0
@@ -39,10 +39,10 @@ async def keep_in_huge_pages(world: World) -> None:
         largest = resident
         for page in own_pages(huge):
             with suppress(OSError):  # none is free, or the memory went meanwhile
-                if linux.resident_part(page, huge) < LEAST_PART:
+                if memory.resident_part(page, huge) < LEAST_PART:
                     continue
-                linux.madvise_huge_pages(page, huge)
-                linux.madvise_collapse(page, huge)
+                memory.madvise_huge_pages(page, huge)
+                memory.madvise_collapse(page, huge)
             await world.clock.sleep(0)  # others' turn: a page takes some milliseconds
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from lastcall.world import linux
+from lastcall.world import memory
 
 AFTER_SECONDS = 0.6
 """After a role has started: no Pod that came with the start should wait for it."""
@@ -23,7 +23,7 @@ def give_back_start_code() -> None:
     """Unmap the clean pages of libraries; do nothing if the kernel does not report which those are."""
     with suppress(OSError), open("/proc/self/smaps") as file:
         for start, end in list(clean_mappings(file)):
-            linux.madvise_dontneed(start, end - start)
+            memory.madvise_dontneed(start, end - start)
 
 
 def clean_mappings(smaps: Iterable[str]) -> Iterator[tuple[int, int]]:

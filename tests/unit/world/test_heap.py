@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.world import heap, linux
+from lastcall.world import heap, memory
 from lastcall.world.heap import give_back_free_heap
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -35,9 +35,9 @@ def trims(monkeypatch: pytest.MonkeyPatch, moments: list[tuple[int | None, int]]
         now[0] = 0
         await give_back_free_heap(World(clock=Clock(), random=world.random))
 
-    monkeypatch.setattr(linux, "free_heap_bytes", free)
+    monkeypatch.setattr(memory, "free_heap_bytes", free)
     monkeypatch.setattr(heap, "resident_bytes", resident)
-    monkeypatch.setattr(linux, "malloc_trim", lambda: trimmed.append(now[0]))
+    monkeypatch.setattr(memory, "malloc_trim", lambda: trimmed.append(now[0]))
     run_virtual(main)
     return trimmed
 
@@ -70,6 +70,6 @@ def test_nothing_is_done_where_libc_does_not_say_what_is_free(monkeypatch: pytes
 
 
 def test_libc_s_calls_answer() -> None:
-    free = linux.free_heap_bytes()
+    free = memory.free_heap_bytes()
     assert free is None or free >= 0
-    linux.malloc_trim()
+    memory.malloc_trim()

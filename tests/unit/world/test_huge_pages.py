@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.world import huge_pages, linux
+from lastcall.world import huge_pages, memory
 from lastcall.world.huge_pages import huge_page_bytes, keep_in_huge_pages, private_areas
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -46,7 +46,7 @@ async def test_a_large_process_is_moved_and_keeps_what_it_wrote(monkeypatch: pyt
     huge, size = 2 << 20, 32 << 20
     wanted: set[int] = set()
     all_asked = asyncio.Event()
-    advise = linux.madvise_huge_pages
+    advise = memory.madvise_huge_pages
 
     def note(address: int, length: int) -> None:
         wanted.discard(address)
@@ -54,31 +54,31 @@ async def test_a_large_process_is_moved_and_keeps_what_it_wrote(monkeypatch: pyt
             all_asked.set()
         advise(address, length)
 
-    monkeypatch.setattr(linux, "madvise_huge_pages", note)
+    monkeypatch.setattr(memory, "madvise_huge_pages", note)
     monkeypatch.setattr(huge_pages, "huge_page_bytes", lambda: huge)
     monkeypatch.setattr(huge_pages, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(huge_pages, "FROM_BYTES", 1 << 20)
-    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as mapped:
         for number in range(0, size, 4096):
-            memory[number] = number // 4096 % 251
-        start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+            mapped[number] = number // 4096 % 251
+        start = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
         wanted |= set(range(-(-start // huge) * huge, start + size - huge + 1, huge))
         task = asyncio.ensure_future(keep_in_huge_pages(World()))
         async with asyncio.timeout(60):
             await all_asked.wait()
         task.cancel()
-        assert all(memory[number] == number // 4096 % 251 for number in range(0, size, 4096))
+        assert all(mapped[number] == number // 4096 % 251 for number in range(0, size, 4096))
 
 
 @pytest.mark.parametrize("part", [0.0, 0.5, 1.0])
 def test_the_part_of_a_range_that_is_in_memory_is_known(part: float) -> None:
     size = 2 << 20
-    with mmap.mmap(-1, 2 * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
-        memory.madvise(mmap.MADV_NOHUGEPAGE)
-        start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    with mmap.mmap(-1, 2 * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as mapped:
+        mapped.madvise(mmap.MADV_NOHUGEPAGE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
         for number in range(0, int(size * part), 4096):
-            memory[number] = 1
-        assert linux.resident_part(start, size) == part
+            mapped[number] = 1
+        assert memory.resident_part(start, size) == part
 
 
 @pytest.mark.parametrize(("part", "moved"), [(0.74, False), (0.75, True)])
@@ -89,9 +89,9 @@ def test_memory_that_nobody_has_used_stays_out_of_huge_pages(
     monkeypatch.setattr(huge_pages, "huge_page_bytes", lambda: 2 << 20)
     monkeypatch.setattr(huge_pages, "resident_bytes", lambda: 1 << 30)
     monkeypatch.setattr(huge_pages, "own_pages", lambda huge: [0])
-    monkeypatch.setattr(linux, "resident_part", lambda page, huge: part)
-    monkeypatch.setattr(linux, "madvise_huge_pages", lambda page, huge: asked.append(page))
-    monkeypatch.setattr(linux, "madvise_collapse", lambda page, huge: None)
+    monkeypatch.setattr(memory, "resident_part", lambda page, huge: part)
+    monkeypatch.setattr(memory, "madvise_huge_pages", lambda page, huge: asked.append(page))
+    monkeypatch.setattr(memory, "madvise_collapse", lambda page, huge: None)
 
     async def main(world: World) -> None:
         task = asyncio.ensure_future(keep_in_huge_pages(world))

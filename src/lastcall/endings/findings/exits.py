@@ -8,6 +8,7 @@ import re
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.never_started import why_never_started
 from lastcall.endings.findings.changes import container_change
+from lastcall.endings.findings.last_words import advice_about_files
 from lastcall.endings.findings.observed import (
     BEFORE_DELETE,
     BEFORE_SIGNAL,
@@ -21,7 +22,7 @@ from lastcall.endings.findings.observed import (
     of_run,
     once_ended,
 )
-from lastcall.endings.findings.restarts import advice_about, is_over
+from lastcall.endings.findings.restarts import is_over
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row, every
 from lastcall.endings.findings.words import exit_code, listed
@@ -163,11 +164,11 @@ def _code(s: RunSubject) -> Finding:
         facts = {"container": c.name, "how": how, "signal": c.stop.signal}
         if line := _uncaught(s):
             text = said("exitCodeNotZero", "jobUncaught" if of_job else "uncaught", **facts, line=line)
-            advice = advice_about(line) or fix("exitCodeNotZero", "uncaught", signal=c.stop.signal)
+            advice = advice_about_files(line) or fix("exitCodeNotZero", "uncaught", signal=c.stop.signal)
             return Finding("exitCodeNotZero", "warning", text, c.name, advice, change=Change(program="fixCrash"))
         if line := _complaint(s):
             text = said("exitCodeNotZero", "jobReported" if of_job else "reported", **facts, line=line)
-            advice = advice_about(line) or fix("exitCodeNotZero", "reported")
+            advice = advice_about_files(line) or fix("exitCodeNotZero", "reported")
             return Finding("exitCodeNotZero", "warning", text, c.name, advice)
     if not variant and _is_own_code_of_jvm(c):
         text = said("exitCodeNotZero", "jvm", container=c.name, how=how, signal=c.stop.signal)

@@ -107,8 +107,13 @@ def _time_remedy(s: RunSubject) -> Remedy:
         return remedy_of_wait(c, wait, wanted)
     if wait is Wait.SLEEPS and variant == "hookTookTime":
         variant = "hookTookTimeOfSleep"
-    facts = {"grace": ending.grace_seconds, "signal": c.stop.signal, "seconds": _s(c.drain_seconds), "wanted": wanted}
-    facts |= {"left": _s(wakes_in(c))}
+    facts = {
+        "grace": ending.grace_seconds,
+        "signal": c.stop.signal,
+        "seconds": _s(c.drain_seconds),
+        "left": _s(wakes_in(c)),
+        "wanted": wanted,
+    }
     return in_pod(fix("killed", variant, **facts), terminationGracePeriodSeconds=wanted)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings.changes import container_change
 from lastcall.endings.findings.files import hidden_file, key_of, no_file
+from lastcall.endings.findings.last_words import advice_by, own_limit
 from lastcall.endings.findings.neighbours import needs_neighbour
 from lastcall.endings.findings.not_executed import NotExecuted, is_not_executable, not_executed
 from lastcall.endings.findings.post_start import KINDS as HOOK_KINDS
@@ -30,7 +31,6 @@ from lastcall.endings.story import (
     Ending,
     Finding,
     MountedFiles,
-    PodFacts,
     ProgramChange,
 )
 from lastcall.records import kinds
@@ -202,16 +202,12 @@ def _crashed(s: ContainerSubject) -> Finding:
         change = remedy.change or Change(program="fixCrash")
         return Finding(id_, "problem", text, c.name, remedy.advice, change=change)
     advice = refused.advice if (refused := _not_executed_of(s)) else ""  # of an init container
-    if heap := next((variant for words, variant in _OWN_LIMITS if any(map(words.search, lines))), ""):
+    if heap := own_limit(lines):
         return Finding(id_, "problem", text, c.name, fix("crashed", heap), change=Change(program="useLessMemory"))
     by_code = _code(c, lines[-1] if lines else "")
     what: ProgramChange = "fixCommand" if advice or by_code in ("notFound", "notExecutable") else "fixCrash"
     if not advice:
-        found = ((variant, re.search(words, lines[-1], re.I)) for words, variant in _LAST_WORDS) if lines else ()
-        known = next(((variant, match) for variant, match in found if match), None)
-        advice = fix("crashed", known[0], **known[1].groupdict()) if known else fix(id_, by_code)
-        if known and known[0] == "unknownName" and (peer := _peer_elsewhere(s.ending.pod, lines[-1])):
-            advice = fix("crashed", "otherService", **peer)
+        advice = (lines and advice_by(lines[-1], s.ending.pod)) or fix(id_, by_code)
         if sub_path := no_file(s.ending.pod, c.name, c.seen.last_lines):
             facts = {"path": sub_path.path, "key": sub_path.sub_path, "kind": sub_path.kind, "source": sub_path.source}
             advice = fix("crashed", "subPath", **facts)
@@ -279,58 +275,6 @@ def _mount_hides_file(s: ContainerSubject) -> Finding:
     mounted = [{"mountPath": mount.path, "name": mount.volume, "subPath": file}]
     change = container_change(c.name, c.kind, volumeMounts=mounted)
     return Finding("mountHidesFile", "problem", text, c.name, advice, change=change)
-
-
-_LAST_WORDS = (
-    (r"already (?:running|locked|in use by).*?(?P<file>/[\w./-]+\.(?:pid|lock))\b", "left"),
-    (r"(?P<file>/[\w./-]*\.(?:pid|lock))\b.*\b(?:exists|is another|held|locked)", "left"),
-    (r"already running \(?\s*(?:with |as )?pid", "leftUnknown"),
-    (r"permission denied\W+(?P<file>/\.\w[\w./-]*)|(?P<beside>/\.\w[\w-]*): permission denied", "home"),
-    ("read-only file system", "readOnly"),
-    ("permission denied", "denied"),
-    ("address already in use", "inUse"),
-    ("connection refused|ECONNREFUSED", "refused"),
-    (
-        "name or service not known|name resolution|no such host|could not resolve host|ENOTFOUND|EAI_AGAIN",
-        "unknownName",
-    ),
-    ("bad address '|could not translate host name|unknown ?host ?exception|getaddrinfo failed", "unknownName"),
-    (
-        r"(?:invalid|pars|input string|number|integer|received).*?(?P<value>(?:tcp|udp|sctp)://[\d.]+:\d+)",
-        "serviceLink",
-    ),
-)
-"""What strerror(3) and gai_strerror(3) say, which programs in most languages print as it is, and what the kubelet's
-variables of Services look like (pkg/kubelet/envvars) → the variant of the advice."""
-
-
-_OF_FILES = ("home", "readOnly", "denied")
-
-
-def advice_about(line: str) -> str:
-    """Return what to do about a file that could not be written or read, by the last line of a program that was told to
-    end; "" for anything else. What it connects to may be ending, too."""
-    found = ((variant, re.search(words, line, re.I)) for words, variant in _LAST_WORDS if variant in _OF_FILES)
-    return next((fix("crashed", variant, **match.groupdict()) for variant, match in found if match), "")
-
-
-_OWN_LIMITS = (
-    (re.compile("JavaScript heap out of memory|FatalProcessOutOfMemory"), "nodeHeap"),
-    (re.compile(r"java\.lang\.OutOfMemoryError: (?:Java heap space|GC overhead limit)"), "javaHeap"),
-)
-"""What runtimes print that reached the limit of their own heap, before a long stack → the variant of the advice."""
-_PEER = re.compile(r"\b(?P<set>[a-z0-9]([-a-z0-9]*[a-z0-9])?)-(?P<number>\d+)\.(?P<service>[a-z0-9][-a-z0-9]*)\b")
-
-
-def _peer_elsewhere(pod: PodFacts, line: str) -> dict[str, str]:
-    """Return a name of a Pod of its own StatefulSet that it looked up below another Service than serviceName, which
-    alone gives those Pods names (stateful_set_utils.go:updateIdentity)."""
-    own = pod.name.rpartition("-")[0]
-    for match in _PEER.finditer(line) if pod.subdomain else ():
-        if match["set"] == own and match["service"] != pod.subdomain:
-            peer = f"{match['set']}-{match['number']}"
-            return {"peer": peer, "service": match["service"], "subdomain": pod.subdomain}
-    return {}
 
 
 def _code(c: ContainerEnding, last_line: str) -> str:

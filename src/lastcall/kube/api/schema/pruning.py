@@ -68,9 +68,9 @@ def _as_base64(value: str | list[int | None] | None) -> str:
 
 
 def keeps_empty(name: str) -> bool:
-    """Return True for a type whose kinds are stored as JSON: an empty list of theirs stays, where it is always written.
+    """Return True for a type whose kinds are stored as JSON, which keeps the empty lists that are always written.
 
-    Others are stored in protobuf, which has none. (apiextensions-apiserver and kube-aggregator: LegacyCodec)
+    Others are stored in protobuf, which has no empty lists. (apiextensions-apiserver and kube-aggregator: LegacyCodec)
     """
     return name.startswith(("apiextensions.", "apiregistration."))
 

@@ -425,10 +425,7 @@ class GenericStore(StoredKind):
     # -- delete ------------------------------------------------------------------------------------------------------
 
     async def delete(self, context: RequestContext, namespace: str, name: str, options: DeleteOptions) -> Answer:
-        """Delete one object; the answer is the object as it is now or was last. Raises StatusError.
-
-        (store.go:Delete, updateForGracefulDeletionAndFinalizers)
-        """
+        """Delete one object and return it as it is now or was last (store.go:Delete). Raises StatusError."""
         if (unreadable := self.unreadable(namespace, name)) is not None:
             return await self._delete_unreadable(context, namespace, name, unreadable)
         if (refused := self.strategy.check_delete(name)) is not None:

@@ -74,7 +74,7 @@ def _over_capacity(endpoints: Endpoints) -> str:
 
 
 def desired_labels(service: Service) -> dict[str, str]:
-    """Return the Service's labels, who manages the object, and whether the Service is headless."""
+    """Return the Service's labels, the name of the managing controller, and the label of a headless Service."""
     labels = {key: value for key, value in labels_of(service).items() if key != LABEL_HEADLESS}
     if is_headless(service):
         labels[LABEL_HEADLESS] = ""
