@@ -4,12 +4,13 @@
 import asyncio
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from shim_world import ShimWorld, inside
 
-from lastcall.kube.cri.api import LinuxContainerSecurityContext, NamespaceOption, RuntimeServiceError
+from lastcall.kube.cri.api import LinuxContainerSecurityContext, NamespaceOption, PodSandboxState, RuntimeServiceError
 
 
 def options(**modes: str) -> dict:
@@ -70,6 +71,28 @@ async def test_a_shared_pid_namespace_has_a_pause_process_that_reaps(world: Shim
     assert sorted(world.processes().values())[-1] == "sleep 200 "
     await world.runtime.stop_pod_sandbox(sandbox)
     assert world.processes() == {}
+
+
+@pytest.mark.core
+@inside
+async def test_pause_exits_on_sigint_and_sigterm_and_the_kernel_ends_the_pod_s_containers(world: ShimWorld):
+    """kubernetes build/pause/linux/pause.c:sigdown; containerd reports the sandbox as not ready then."""
+    for number, sent in enumerate(("INT", "TERM")):
+        sandbox = await world.sandbox(pid="POD")
+        first = await world.start(sandbox, "sleep", "100", name=f"a-{number}", **options(pid="POD"))
+        second = await world.start(sandbox, "sleep", "200", name=f"b-{number}", **options(pid="POD"))
+        await world.runtime.exec_sync(first, ("kill", "-HUP", "1"), 0)
+        assert (await world.runtime.pod_sandbox_status(sandbox)).state == PodSandboxState.SANDBOX_READY
+        with suppress(RuntimeServiceError):  # the command is in that namespace, too
+            await world.runtime.exec_sync(first, ("kill", f"-{sent}", "1"), 0)
+        for container in (first, second):
+            status = await world.ended(container)
+            assert (status.exit_code, status.reason) == (137, "Error")
+
+        await world.until(lambda: world.runtime._picture.sandboxes[sandbox].state == PodSandboxState.SANDBOX_NOTREADY)  # noqa: B023 - at once
+        assert world.processes() == {}
+        await world.runtime.remove_pod_sandbox(sandbox)
+    assert os.listdir("/mnt/shim/sandboxes") == []
 
 
 @inside

@@ -83,12 +83,18 @@ class Picture:
         for sandbox in self.sandboxes.values():
             if sandbox.id not in hello.sandboxes:
                 sandbox.released = True
-                if sandbox.state == PodSandboxState.SANDBOX_READY:
-                    sandbox.state = PodSandboxState.SANDBOX_NOTREADY
-                    self.emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
+                self.end_sandbox(sandbox)
+            elif sandbox.id in hello.ended_sandboxes:
+                self.end_sandbox(sandbox)
         for identity in hello.sandboxes:
             if identity not in self.sandboxes:
                 self.post(messages.RemoveSandbox(id=identity))  # the node before died in RunPodSandbox
+
+    def end_sandbox(self, sandbox: Sandbox) -> None:
+        """Take a sandbox for not ready, and tell the node."""
+        if sandbox.state == PodSandboxState.SANDBOX_READY:
+            sandbox.state = PodSandboxState.SANDBOX_NOTREADY
+            self.emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
 
     def _reconcile(self, container: Container, facts: messages.Facts | None) -> None:
         if container.state == ContainerState.CONTAINER_EXITED:
@@ -185,6 +191,12 @@ class Picture:
             self._end_stranger(event.container.id, event.container)
         else:
             self._exited(container, event.container)
+
+    def on_sandbox_ended(self, event: messages.SandboxEnded) -> None:
+        """Take a sandbox for stopped, as containerd does (internal/cri/server/events.go:handleSandboxExit)."""
+        if (sandbox := self.sandboxes.get(event.id)) is not None:
+            self.end_sandbox(sandbox)
+            self._records.save_sandbox(sandbox)
 
     def on_log_full(self, event: messages.LogFull) -> None:
         if event.id in self.containers:

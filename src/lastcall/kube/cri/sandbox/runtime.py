@@ -191,9 +191,7 @@ class SandboxRuntime:
                 await self._stopping.kill(left[0], "StopPodSandbox")
             else:
                 await asyncio.gather(*(self._stopping.kill(container, "StopPodSandbox") for container in left))
-            if sandbox.state == PodSandboxState.SANDBOX_READY:
-                sandbox.state = PodSandboxState.SANDBOX_NOTREADY
-                self._picture.emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
+            self._picture.end_sandbox(sandbox)
             changed = sandbox.attached or not sandbox.released
             if sandbox.attached:
                 await self._network.detach(sandbox)

@@ -54,6 +54,7 @@ class Listener(Protocol):
     def on_changed(self, event: messages.Changed) -> None: ...
     def on_log_full(self, event: messages.LogFull) -> None: ...
     def on_exited(self, event: messages.Exited) -> None: ...
+    def on_sandbox_ended(self, event: messages.SandboxEnded) -> None: ...
     def on_lost(self) -> None:
         """Handle a lost connection: every pending call has failed; the next call connects again."""
 
@@ -72,6 +73,7 @@ class ShimClient:
                 messages.Changed: listener.on_changed,
                 messages.LogFull: listener.on_log_full,
                 messages.Exited: listener.on_exited,
+                messages.SandboxEnded: listener.on_sandbox_ended,
             }
         )
         self._connection: Frames | None = None

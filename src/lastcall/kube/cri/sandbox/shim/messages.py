@@ -24,8 +24,8 @@
 | socket | Socket | fds: a TCP socket of the sandbox's network namespace |
 
 A call that fails is answered with an `error`, a text and CRI's reason. Events go to every connection: `Started`,
-`Changed` (its `info`), `Exited`, `StartFailed`, `LogFull`. An exec belongs to the connection that asked for it and is
-killed when that closes. Times are nanoseconds since the epoch. Standard library only.
+`Changed` (its `info`), `Exited`, `StartFailed`, `LogFull`, `SandboxEnded`. An exec belongs to the connection that asked
+for it and is killed when that closes. Times are nanoseconds since the epoch. Standard library only.
 """
 
 from __future__ import annotations
@@ -192,12 +192,13 @@ class Facts(Message):
 
 
 class Everything(Message):
-    """`sandboxes`: ids. `pid`: the shim's."""
+    """`sandboxes`: ids; `ended_sandboxes`: of those whose first process has ended. `pid`: the shim's."""
 
     pid: int
     sandboxes: list[str]
     containers: list[Facts]
     machine: Machine
+    ended_sandboxes: list[str] = []
 
 
 class Running(Message):
@@ -252,5 +253,11 @@ class StartFailed(Message, verb="start_failed"):
 
 class LogFull(Message, verb="log_full"):
     """Its log has grown to the spec's logMax."""
+
+    id: str
+
+
+class SandboxEnded(Message, verb="sandbox_ended"):
+    """The first process of its PID namespace has ended, and the containers with it."""
 
     id: str

@@ -43,6 +43,8 @@ class Sandbox:
         self.shm = ""
         self.pause_pid = 0
         self.pause_pidfd = -1
+        self.ended = False
+        """Its pause has ended by itself, and every process of its PID namespace with it."""
         self.users: idmap.Users | None = None
         self.maker = 0
         """The child that made the namespaces, until `end_maker`."""

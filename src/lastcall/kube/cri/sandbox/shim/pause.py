@@ -2,7 +2,8 @@
 
 A container with CAP_SYS_PTRACE may look into it, open its root and make it call what it likes. So it is not a copy of
 the shim but a program of a few bytes, with an empty root, the Pod's namespaces, no capability, and a filter by which
-it can do nothing but wait.
+it can do nothing but wait. It exits on SIGINT and SIGTERM (kubernetes build/pause/linux/pause.c:sigdown); the kernel
+ends every process of the namespace then.
 """
 
 # check: starts processes because PID 1 of shared PIDs is a program of its own
@@ -24,13 +25,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import NoReturn
 
-# prctl(PR_SET_NAME, "pause"); for (;;) pause(); aarch64 has no such call: ppoll(NULL, 0, NULL, NULL, 0)
+# prctl(PR_SET_NAME, "pause"); rt_sigaction(SIGINT, &down); rt_sigaction(SIGTERM, &down); for (;;) pause();
+# down: exit_group(0); aarch64 has no pause: ppoll(NULL, 0, NULL, NULL, 0)
 _CODE = {
-    "x86_64": "b89d000000bf0f000000488d350b0000000f05b8220000000f05ebf7",
-    "aarch64": "e00180d261010010e81480d2010000d4000080d2010080d2020080d2030080d2040080d2280980d2010000d4f9ffff17",
+    "x86_64": (
+        "b89d000000bf0f000000488d35470000000f056a00488d0533000000506800000004504889e631d241ba08000000bf02"
+        "000000b80d0000000f05bf0f000000b80d0000000f05b8220000000f05ebf731ffb8e70000000f05"
+    ),
+    "aarch64": (
+        "e00180d221030010e81480d2010000d469020010ff7fbfa9e97fbfa9400080d2e1030091020080d2030180d2c81080d2"
+        "010000d4e00180d2010000d4000080d2010080d2020080d2030080d2040080d2280980d2010000d4f9ffff17000080d2"
+        "c80b80d2010000d4"
+    ),
 }
 _NAME = b"pause\0"  # without it the process were called after the descriptor it was executed from
-_ALLOWED = ("pause", "ppoll", "restart_syscall", "rt_sigreturn", "exit", "exit_group", "execve", "execveat")
+_ALLOWED = (
+    *("pause", "ppoll", "restart_syscall", "rt_sigaction", "rt_sigreturn", "exit", "exit_group", "execve", "execveat"),
+)
 _EPERM = 1
 
 
@@ -95,5 +106,7 @@ def _leave_the_machine() -> None:
 
 
 def _wait_for_ever() -> NoReturn:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(0))
     while True:
         signal.pause()

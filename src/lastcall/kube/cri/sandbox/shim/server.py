@@ -107,7 +107,11 @@ class Server:
         containers = [facts_of(container) for container in self._containers.values()]
         containers += [past_facts(past) for past in self._past.values()]
         return messages.Everything(
-            pid=os.getpid(), sandboxes=list(self._sandboxes), containers=containers, machine=self._machine()
+            pid=os.getpid(),
+            sandboxes=list(self._sandboxes),
+            ended_sandboxes=[sandbox.id for sandbox in self._sandboxes.values() if sandbox.ended],
+            containers=containers,
+            machine=self._machine(),
         )
 
     def tell(self, event: Message) -> None:
@@ -157,10 +161,18 @@ class Server:
             namespaces.release(sandbox)
             raise
         self._sandboxes[identity] = sandbox
+        if sandbox.pause_pidfd >= 0:
+            self._context.loop.watch(sandbox.pause_pidfd, lambda events: self._pause_ended(sandbox))
         network = sandbox.namespaces.get(linux.CLONE_NEWNET)
         call.answer(fds=() if network is None else (network,))
         if sandbox.maker:
             self._context.loop.call_later(_MAKER_SECONDS, lambda: self._end_maker(sandbox))
+
+    def _pause_ended(self, sandbox: Sandbox) -> None:
+        """Report a Pod whose first process somebody ended; the kernel has ended its containers before that."""
+        self._context.loop.unwatch(sandbox.pause_pidfd)
+        sandbox.ended = True
+        self.tell(messages.SandboxEnded(id=sandbox.id))
 
     def _update_sandbox(self, call: Call, asked: messages.UpdateSandbox) -> None:
         sandbox = self._sandboxes.get(asked.id)
@@ -196,12 +208,13 @@ class Server:
             self._pod_groups.remove(sandbox.spec.get("cgroupParent", ""))
             call.answer()
 
-        if sandbox.pause_pidfd < 0:
+        if sandbox.pause_pidfd < 0 or sandbox.ended:
             ended()
             return
         # The kernel lets the first process of a PID namespace go when all others there were waited for, and an exec
         # that was still running is waited for by this loop.
         namespaces.kill_pause(sandbox)
+        self._context.loop.unwatch(sandbox.pause_pidfd)
         self._context.loop.watch(sandbox.pause_pidfd, ended)
 
     # -- containers --------------------------------------------------------------------------------------------------
@@ -238,6 +251,9 @@ class Server:
 
     def _pid_target(self, sandbox: Sandbox, spec: dict[str, Any]) -> int:
         if spec["pid"] == "POD":
+            if sandbox.ended:
+                self.tell(messages.SandboxEnded(id=sandbox.id))  # again: the node did not know it when it ended
+                raise CallError(f"the first process of sandbox {sandbox.id!r} has ended")
             return sandbox.pause_pidfd
         if spec["pid"] == "TARGET":
             target = self._containers.get(spec["pidTarget"])
