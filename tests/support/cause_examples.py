@@ -329,6 +329,12 @@ def killed_by_another(tape: Any) -> None:
     exited(tape, 0.5, 137, 9)
 
 
+def pause_was_told_to_end(tape: Any) -> None:
+    begin(tape)
+    exited(tape, 0.5, 137, 9)
+    tape.add(0.501, "runtime", k.PAUSE_ENDED, exitCode=0, signal="")
+
+
 def removed(tape: Any) -> None:
     begin(tape)
     tape.signal(0.4, "SIGKILL", "RemoveContainer")
@@ -652,6 +658,11 @@ EXAMPLES: dict[str, Example] = {
         ),
         (BY_PROBE, along(OUT_OF_MEMORY)),
     ),
+    "pauseEnded": Example(
+        pause_was_told_to_end,
+        (along(edit(k.PROCESS_EXITED, signal=None)), without(k.PAUSE_ENDED)),
+        (both(BY_PROBE, edit(k.PAUSE_ENDED, at=-0.499)), along(OUT_OF_MEMORY)),
+    ),
     "deadlocked": Example(
         stories.deadlocked,
         (NO_SIGTERM, edit(k.PROCESS_EXITED, signal=None), shown("ignored"), without(k.WAITS_AT_KILL)),
@@ -668,6 +679,7 @@ EXAMPLES: dict[str, Example] = {
             BY_PROBE,
             OUT_OF_MEMORY,
             unsent("SIGKILL"),
+            both(unsent("SIGKILL"), add(0.501, "runtime", k.PAUSE_ENDED, exitCode=0, signal="")),
             add(0.45, "runtime", k.SIGNAL_SENT, signal="SIGKILL", pid=7, why="grace over"),
         ),
     ),

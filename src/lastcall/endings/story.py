@@ -199,6 +199,10 @@ class Stop:
     kill_at: float | None = None
 
 
+PAUSE_ENDED = "pause ended"
+"""`Exit.killed_by` of a container whose Pod's pause process ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exit:
     """The end of a run. `signal` is the signal that ended the process, None for an exit. `killed_by` says on whose

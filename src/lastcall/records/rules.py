@@ -356,6 +356,10 @@ HANDLE_CONTAINER_EXIT = _rule(
     "When PID 1 of a container has ended, the runtime keeps its exit code and the time for the container's status. "
     "StopContainer then returns.",
 )
+HANDLE_SANDBOX_EXIT = _rule(
+    "containerd internal/cri/server/events.go:handleSandboxExit",
+    "When the first process of a Pod's sandbox has ended, the sandbox is not ready any more.",
+)
 STOP_POD_SANDBOX = _rule(
     "containerd internal/cri/server/sandbox_stop.go:stopPodSandbox",
     "What still runs is killed, then the network is torn down (CNI DEL).",

@@ -485,6 +485,29 @@ def test_a_kill_that_lastcall_did_not_send_is_inferred_to_be_somebody_elses(new_
     assert "lastcall did not send it" in _finding(ending, "killedByOther")
 
 
+def test_containers_whose_pause_process_ended_were_killed_by_the_kernel(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.hook(0.01, 0.02, "failed")
+    tape.exit(0.02, 137, 9)
+    tape.add(0.021, "runtime", k.PAUSE_ENDED, exitCode=0, signal="")
+    tape.over(1.01, "Failed")
+    ending = tape.ending()
+    assert ending.containers[0].exit.killed_by == "pause ended"
+    assert "the Pod's pause process ended" in _finding(ending, "pauseEnded")
+
+
+def test_a_container_that_was_killed_long_before_its_pause_ended_was_killed_by_somebody_else(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.exit(0.1, 137, 9)
+    tape.add(5.0, "runtime", k.PAUSE_ENDED, exitCode=0, signal="")
+    tape.over(5.1, "Failed")
+    assert tape.ending().containers[0].exit.killed_by == "unknown sender"
+
+
 def test_out_of_memory_is_the_reason_when_the_runtime_saw_it(new_tape):
     tape = new_tape()
     tape.started()

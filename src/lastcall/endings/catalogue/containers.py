@@ -168,6 +168,19 @@ CONTAINERS: Mapping[str, Cause] = {
             "exec`, another container with shareProcessNamespace.",
         },
     ),
+    "pauseEnded": Cause(
+        title="The Pod's pause process ended, and the kernel killed every container of the Pod.",
+        remedy="Send signals to the program's own process, not to PID 1: with shareProcessNamespace, PID 1 is pause.",
+        texts={
+            "": "$container ended by SIGKILL$when, because the Pod's pause process ended: with shareProcessNamespace "
+            "it is PID 1 of all containers, and the kernel kills every process of a namespace whose PID 1 ends. It "
+            "exits on SIGINT and SIGTERM.",
+        },
+        fixes={
+            "": "Send the signal to the program's own process, not to PID 1: by `pkill NAME` or by its PID file. Or "
+            "leave out shareProcessNamespace.",
+        },
+    ),
     "connectionsOpenAtKill": Cause(
         title="The program waited for open connections until it was killed.",
         remedy="Close idle keep-alive connections on the stop signal, and tell HTTP/2 clients to leave (GOAWAY). A "

@@ -18,6 +18,7 @@ from lastcall.endings.facts.node import (
     waits_of,
 )
 from lastcall.endings.story import (
+    PAUSE_ENDED,
     ContainerEnding,
     ContainerFacts,
     EndedBy,
@@ -68,12 +69,13 @@ def container_runs(
     if not starts:
         starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.CONTAINER_STARTED]
     ends_at = next((entry.at for entry in entries if entry.record.kind in _ENDS), None)
+    pauses = [entry.at for entry in entries if entry.record.kind == kinds.PAUSE_ENDED]
     earlier: list[ContainerEnding] = []
     if len(starts) > 1:
         before = replace(facts, exit_code=None, reason=None, signal=None)  # the object reports the last run
-        earlier = [_run(before, mine[start:end], True, orphans, ends_at) for start, end in pairwise(starts)]
+        earlier = [_run(before, mine[start:end], True, orphans, ends_at, pauses) for start, end in pairwise(starts)]
     last = mine[starts[-1] :] if starts else mine
-    ending = _run(facts, last, bool(starts), orphans, ends_at, max(0, len(starts) - 1))
+    ending = _run(facts, last, bool(starts), orphans, ends_at, pauses, max(0, len(starts) - 1))
     return ending, [each for each in earlier if each.exit.code is not None]
 
 
@@ -83,6 +85,7 @@ def _run(
     started: bool,
     orphans: Sequence[Entry],
     ends_at: float | None,
+    pauses: Sequence[float],
     restarts: int = 0,
 ) -> ContainerEnding:
     """One run: what the records from its start to the next one tell; `restarts` are those before it."""
@@ -105,7 +108,7 @@ def _run(
         restarts=restarts,
         process=_process(pid, start, signalled, sent.kill),
         stop=stop,
-        exit=_exit(facts, last, sent, exit_, ends_at),
+        exit=_exit(facts, last, sent, exit_, ends_at, pauses),
         hook=_interrupted(_pre_stop(facts, last), exit_),
         seen=_seen(last, stop, exit_, ends_at),
     )
@@ -164,14 +167,21 @@ def _stop(run: Sequence[Entry], sent: _Sent, signalled: "ProcessSignalState | No
     )
 
 
-def _exit(facts: ContainerFacts, run: Sequence[Entry], sent: _Sent, exit_: Entry | None, ends_at: float | None) -> Exit:
+def _exit(
+    facts: ContainerFacts,
+    run: Sequence[Entry],
+    sent: _Sent,
+    exit_: Entry | None,
+    ends_at: float | None,
+    pauses: Sequence[float],
+) -> Exit:
     code, signal, reason = _exit_of(exit_, facts)
     return Exit(
         at=exit_.at if exit_ else None,
         code=code,
         reason=reason,
         signal=signal,
-        killed_by=_killed_by(signal, exit_, sent.kill, sent.stops),
+        killed_by=_killed_by(signal, exit_, sent, pauses),
         ended_by=_by_its_rule(_ended_by(run, exit_, ends_at), code, facts),
         starts_again=_starts_again(run),
         from_status=bool(exit_ and exit_.facts_as(kinds.PROCESS_EXITED).get("finishedAt")),
@@ -328,14 +338,19 @@ def _exit_of(exit_: Entry | None, facts: ContainerFacts) -> tuple[int | None, st
     return code, number, "Completed" if code == 0 else "Error"
 
 
-def _killed_by(number: str | None, exit_: Entry | None, kill: Entry | None, stops: Sequence[Entry]) -> str | None:
+def _killed_by(number: str | None, exit_: Entry | None, sent: _Sent, pauses: Sequence[float]) -> str | None:
     if number is None:
         return None
+    kill = sent.kill
     if exit_ and exit_.facts_as(kinds.PROCESS_EXITED).get("oomKilled") and not _outlived_lack_of_memory(exit_, kill):
         return "out of memory"
     if number == SIGKILL:
-        return str(kill.facts_as(kinds.SIGNAL_SENT).get("why") or "StopContainer") if kill else "unknown sender"
-    if any(signal_name(entry.facts_as(kinds.SIGNAL_SENT).get("signal")) == number for entry in stops):
+        if kill:
+            return str(kill.facts_as(kinds.SIGNAL_SENT).get("why") or "StopContainer")
+        # A pause that exits is gone when the kernel has ended all others there, so just after them.
+        together = exit_ is not None and any(0 <= at - exit_.at <= TOGETHER_SECONDS for at in pauses)
+        return PAUSE_ENDED if together else "unknown sender"
+    if any(signal_name(entry.facts_as(kinds.SIGNAL_SENT).get("signal")) == number for entry in sent.stops):
         return "StopContainer"
     return None
 

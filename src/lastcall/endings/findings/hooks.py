@@ -18,7 +18,7 @@ from lastcall.endings.findings.probes import asked_node, without_host
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Row
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.story import Change, ContainerEnding, Ending, Finding, PreStop
+from lastcall.endings.story import PAUSE_ENDED, Change, ContainerEnding, Ending, Finding, PreStop
 from lastcall.records import kinds
 from lastcall.records.hook_text import hook_failure
 from lastcall.records.recalled import recalled
@@ -71,7 +71,7 @@ def _skipped(s: RunSubject) -> Finding:
 def _died(s: RunSubject) -> Finding:
     c = s.run
     match = _ENDS_ITS_CONTAINER.search(_command(c, s.ending))
-    if match is None:
+    if match is None or c.exit.killed_by == PAUSE_ENDED:  # pauseEnded says what to do
         return Finding("hookDiedWithContainer", "info", said("hookDiedWithContainer", container=c.name), c.name)
     text = said("hookDiedWithContainer", "signals", container=c.name, command=match.group().strip())
     advice = fix("hookDiedWithContainer", "signals", signal=c.stop.signal)

@@ -31,11 +31,12 @@ from lastcall.endings.findings.words import at, exit_code, listed
 from lastcall.endings.findings.words import connections as _connections
 from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.node_facts import ProcessesLeft
-from lastcall.endings.story import Change, ContainerEnding, Finding
+from lastcall.endings.story import PAUSE_ENDED, Change, ContainerEnding, Finding
 from lastcall.records import kinds
 from lastcall.records.said import tell
 
 _UNKNOWN_SENDER = of_run(GRACE_OVER.name, once_ended(lambda c: c.exit.killed_by == "unknown sender"), kinds.SIGNAL_SENT)
+_PAUSE_ENDED = of_run(GRACE_OVER.name, once_ended(lambda c: c.exit.killed_by == PAUSE_ENDED), kinds.PAUSE_ENDED)
 _CODE_137 = of_run(
     "its exit code", once_ended(lambda c: c.exit.code == 137 and c.exit.signal is None), kinds.PROCESS_EXITED
 )
@@ -58,6 +59,12 @@ def _by_other(s: RunSubject) -> Finding:
     text = said("killedByOther", "status" if c.exit.from_status else "", container=c.name, when=_when_killed(c))
     change = Change(program="stopKilling")
     return Finding("killedByOther", "problem", text, c.name, fix("killedByOther"), change=change)
+
+
+def _by_pause(s: RunSubject) -> Finding:
+    text = said("pauseEnded", container=s.run.name, when=_when_killed(s.run))
+    change = Change(program="stopKilling")
+    return Finding("pauseEnded", "problem", text, s.run.name, fix("pauseEnded"), change=change)
 
 
 def _time_over(s: RunSubject) -> Finding:
@@ -208,12 +215,13 @@ def _own_137(s: RunSubject) -> Finding:
 
 ROWS = (
     Row("killedByOther", (KILLED, _UNKNOWN_SENDER), _by_other, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
+    Row("pauseEnded", (KILLED, _PAUSE_ENDED), _by_pause, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
     Row("killed", (KILLED, GRACE_OVER), _time_over, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
     Row(
         "killed",
         (KILLED,),
         _for_another_reason,
-        refuted_by=(BY_PROBE, OUT_OF_MEMORY, _UNKNOWN_SENDER, GRACE_OVER),
+        refuted_by=(BY_PROBE, OUT_OF_MEMORY, _UNKNOWN_SENDER, _PAUSE_ENDED, GRACE_OVER),
         variant="other",
     ),
 )

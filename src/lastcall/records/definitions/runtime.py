@@ -208,6 +208,18 @@ def _mebibytes(count: int) -> str:
     return f"{count / (1 << 20):.1f}"
 
 
+class PauseEnded(TypedDict):
+    """The first process of a shared PID namespace has ended, and the kernel has killed every other one there."""
+
+    exitCode: int
+    signal: Annotated[str, "that ended it; empty if it exited, as it does on SIGINT and SIGTERM"]
+
+
+def pause_ended(facts: PauseEnded) -> Words:
+    how = facts.get("signal") or tell("exit $code", code=facts.get("exitCode"))
+    return Words(tell("the Pod's pause process ended ($how), and every container with it", how=how), STEP, "bad")
+
+
 class NetworkAttached(TypedDict):
     """The Pod has its network (CNI ADD)."""
 
@@ -260,6 +272,7 @@ SENTENCES = sentences(
     row(ExecExited, fixed("exec: exit $exitCode", NOISE), rules.CLEANUP_AFTER_DEAD_SHIM),
     row(Output, output),
     row(ImagePullProgress, image_pull_progress),
+    row(PauseEnded, pause_ended, rules.HANDLE_SANDBOX_EXIT),
     row(NetworkAttached, fixed("network $ip set up", DETAIL), rules.RUN_POD_SANDBOX),
     row(NetworkPoliciesApplied, network_policies_applied),
     row(NetworkDetached, network_detached, rules.STOP_POD_SANDBOX),

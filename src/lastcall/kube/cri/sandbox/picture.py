@@ -9,15 +9,21 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from lastcall.kube.cri.api import ContainerEventResponse, ContainerEventType, ContainerState, PodSandboxState
 from lastcall.kube.cri.sandbox.object_records import ObjectRecords
 from lastcall.kube.cri.sandbox.objects import Container, Sandbox
 from lastcall.kube.cri.sandbox.shim import messages
+from lastcall.records import kinds, rules
+from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import Clock
 from lastcall.world.messages import Fields, Message
 from lastcall.world.remove_tree import remove_tree
+
+if TYPE_CHECKING:
+    from lastcall.records.definitions.runtime import PauseEnded
 
 _CREATE_FAILED = (
     "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
@@ -39,8 +45,9 @@ class Picture:
     `post` sends the shim what needs no answer. `lost` is set while there is no shim.
     """
 
-    def __init__(self, clock: Clock, records: ObjectRecords) -> None:
+    def __init__(self, clock: Clock, recorder: Recorder, records: ObjectRecords) -> None:
         self._clock = clock
+        self._recorder = recorder
         self._records = records
         self.post: Callable[[Message], None] = lambda message: None
         self.rotate_log: Callable[[str], None] = lambda container_id: None
@@ -194,7 +201,11 @@ class Picture:
 
     def on_sandbox_ended(self, event: messages.SandboxEnded) -> None:
         """Take a sandbox for stopped, as containerd does (internal/cri/server/events.go:handleSandboxExit)."""
-        if (sandbox := self.sandboxes.get(event.id)) is not None:
+        sandbox = self.sandboxes.get(event.id)
+        if sandbox is not None and sandbox.state == PodSandboxState.SANDBOX_READY:
+            facts: PauseEnded = {"exitCode": event.exit_code, "signal": event.signal}
+            uid = sandbox.config.metadata.uid
+            self._recorder.record(kinds.PAUSE_ENDED, pod_uid=uid, rule=rules.HANDLE_SANDBOX_EXIT, facts=facts)
             self.end_sandbox(sandbox)
             self._records.save_sandbox(sandbox)
 

@@ -258,6 +258,8 @@ class LogFull(Message, verb="log_full"):
 
 
 class SandboxEnded(Message, verb="sandbox_ended"):
-    """The first process of its PID namespace has ended, and the containers with it."""
+    """The first process of its PID namespace has ended, and the containers with it. `signal`: empty for an exit."""
 
     id: str
+    exit_code: int
+    signal: str

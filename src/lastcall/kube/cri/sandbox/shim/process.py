@@ -215,10 +215,7 @@ class Process:
         peak_rss = os.wait4(self.pid, os.WNOHANG)[2].ru_maxrss * 1024
         self.finished_at = time.time_ns()
         self._loop.unwatch(self.pidfd)
-        if result.si_code == os.CLD_EXITED:
-            self.exit = Exit(result.si_status, "", peak_rss)
-        else:
-            self.exit = Exit(128 + result.si_status, procfs.signal_name(result.si_status), peak_rss)
+        self.exit = exit_of(result, peak_rss)
         if self.executed:
             with contextlib.suppress(OSError):  # a full disk: reported, though not on record
                 self.journal.append(exitCode=self.exit.code, signal=self.exit.signal, finishedAt=self.finished_at)
@@ -230,6 +227,13 @@ class Process:
                 self.on_start_failed(self._error or f"the process was {how} before it could execute the command")
         os.close(self.pidfd)
         self.pidfd = -1
+
+
+def exit_of(result: os.waitid_result, peak_rss: int = 0) -> Exit:
+    """Return how a process ended, of what waitid said; `peak_rss` in bytes."""
+    if result.si_code == os.CLD_EXITED:
+        return Exit(result.si_status, "", peak_rss)
+    return Exit(128 + result.si_status, procfs.signal_name(result.si_status), peak_rss)
 
 
 class Launched:

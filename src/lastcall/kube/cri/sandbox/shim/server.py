@@ -21,7 +21,7 @@ from lastcall.kube.cri.sandbox.shim.namespaces import Sandbox
 from lastcall.kube.cri.sandbox.shim.past import PastProcess, read_journals
 from lastcall.kube.cri.sandbox.shim.peer import Call, Peer
 from lastcall.kube.cri.sandbox.shim.pod_groups import PodGroups
-from lastcall.kube.cri.sandbox.shim.process import Exit
+from lastcall.kube.cri.sandbox.shim.process import Exit, exit_of
 from lastcall.kube.cri.sandbox.shim.streams import descriptors as streaming
 from lastcall.kube.cri.sandbox.shim.telling import Announcer, facts_of, past_facts
 from lastcall.world import linux
@@ -170,9 +170,14 @@ class Server:
 
     def _pause_ended(self, sandbox: Sandbox) -> None:
         """Report a Pod whose first process somebody ended; the kernel has ended its containers before that."""
-        self._context.loop.unwatch(sandbox.pause_pidfd)
-        sandbox.ended = True
-        self.tell(messages.SandboxEnded(id=sandbox.id))
+        result = linux.waitid_pidfd(sandbox.pause_pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if result is not None:
+            self._context.loop.unwatch(sandbox.pause_pidfd)
+            sandbox.ended = exit_of(result)
+            self._tell_ended(sandbox.id, sandbox.ended)
+
+    def _tell_ended(self, identity: str, end: Exit) -> None:
+        self.tell(messages.SandboxEnded(id=identity, exit_code=end.code, signal=end.signal))
 
     def _update_sandbox(self, call: Call, asked: messages.UpdateSandbox) -> None:
         sandbox = self._sandboxes.get(asked.id)
@@ -252,7 +257,7 @@ class Server:
     def _pid_target(self, sandbox: Sandbox, spec: dict[str, Any]) -> int:
         if spec["pid"] == "POD":
             if sandbox.ended:
-                self.tell(messages.SandboxEnded(id=sandbox.id))  # again: the node did not know it when it ended
+                self._tell_ended(sandbox.id, sandbox.ended)  # again: the node did not know it when it ended
                 raise CallError(f"the first process of sandbox {sandbox.id!r} has ended")
             return sandbox.pause_pidfd
         if spec["pid"] == "TARGET":
