@@ -252,6 +252,7 @@ POD_LIST: list[Manifest] = [
         container("third", "sleep 43219"),
         grace=0, shareProcessNamespace=True,
     ),
+    pod("made-again", container("app", SLEEPS), container("other", SLEEPS), grace=0, shareProcessNamespace=True),
     pod(
         "signalled",
         container("app", "trap 'echo got USR1; exit 0' USR1; trap 'exit 9' TERM; "
@@ -362,8 +363,24 @@ def test_host_network_and_host_pid_are_the_node_s(kubectl: Kubectl) -> None:
 
 
 def test_containers_that_share_a_pid_namespace_see_one_another(kubectl: Kubectl) -> None:
+    kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/shared", timeout=70)
     eventually(lambda: "seen=yes" in kubectl("logs", "shared", "-c", "other"))
     assert "first=sh" not in kubectl("logs", "shared", "-c", "other")  # PID 1 is the sandbox's
+
+
+def test_a_pod_whose_pause_process_is_told_to_end_is_made_again(kubectl: Kubectl) -> None:
+    """kubelet kuberuntime_manager.go:computePodActions: a sandbox that is not ready is killed, and made again."""
+    kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/made-again", timeout=70)
+    kubectl.run("exec", "made-again", "-c", "other", "--", "kill", "-INT", "1", stdin="", timeout=60)  # it ends, too
+
+    def again() -> bool:
+        statuses = kubectl.get("pod", "made-again")["status"]["containerStatuses"]
+        return all(each["restartCount"] == 1 and each["state"].get("running") for each in statuses)
+
+    eventually(again)
+    statuses = kubectl.get("pod", "made-again")["status"]["containerStatuses"]
+    assert [each["lastState"]["terminated"]["exitCode"] for each in statuses] == [137, 137]
+    eventually(lambda: "Pod sandbox changed, it will be killed and re-created." in kubectl("get", "events"))
 
 
 def test_a_readiness_gate_is_opened_by_its_condition(kubectl: Kubectl) -> None:

@@ -52,6 +52,9 @@ CONTAINERS: Mapping[str, Cause] = {
             "signals": "$container ended while its preStop command ran, and the kernel killed the command with it. The "
             "command itself tells PID 1 to end (`$command`), so what comes after that runs only until PID 1 has ended "
             "(inferred). The kubelet reports it as a failed hook (Event FailedPreStopHook).",
+            "pause": "$container ended while its preStop command ran, and the kernel killed the command with it. The "
+            "command itself tells PID 1 to end (`$command`), which is the Pod's pause process here (inferred). The "
+            "kubelet reports it as a failed hook (Event FailedPreStopHook).",
         },
         fixes={
             "signals": "Leave the stop to the kubelet, which sends $signal when the hook has ended: the hook itself "

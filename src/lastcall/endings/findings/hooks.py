@@ -71,8 +71,11 @@ def _skipped(s: RunSubject) -> Finding:
 def _died(s: RunSubject) -> Finding:
     c = s.run
     match = _ENDS_ITS_CONTAINER.search(_command(c, s.ending))
-    if match is None or c.exit.killed_by == PAUSE_ENDED:  # pauseEnded says what to do
+    if match is None:
         return Finding("hookDiedWithContainer", "info", said("hookDiedWithContainer", container=c.name), c.name)
+    if c.exit.killed_by == PAUSE_ENDED:  # which says what to do
+        text = said("hookDiedWithContainer", "pause", container=c.name, command=match.group().strip())
+        return Finding("hookDiedWithContainer", "info", text, c.name)
     text = said("hookDiedWithContainer", "signals", container=c.name, command=match.group().strip())
     advice = fix("hookDiedWithContainer", "signals", signal=c.stop.signal)
     return Finding("hookDiedWithContainer", "info", text, c.name, advice, change=Change(program="fixHook"))
