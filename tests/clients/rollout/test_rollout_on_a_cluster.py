@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -69,11 +70,11 @@ def test_an_experiment_on_another_cluster_leaves_it_as_it_was_also_when_it_is_ki
         assert found["lost"] == 0 and found["total"] > 30 and found["withoutOutcome"] == []
         assert difference(before, everything(kubeconfig)) == []
 
-        process = place.start(*experiment, f"--yes={context}")
-        doctor = ("doctor", *there)
-        eventually(lambda: place.run(*doctor).status == 1 or "is running" in place.run(*doctor).out, "a ledger")
+        process = place.start(*experiment, f"--yes={context}", "-o", "json")
+        _read_until_it_begins(process)
         process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.communicate()
+        doctor = ("doctor", *there)
         left = place.run(*doctor)
         assert (left.status, "restore spec.template" in left.out) == (1, True), left.out
         documented(json.loads(place.run(*doctor, "-o", "json").out))
@@ -85,6 +86,16 @@ def test_an_experiment_on_another_cluster_leaves_it_as_it_was_also_when_it_is_ki
         assert place.run(*doctor).status == 0
         assert difference(before, everything(kubeconfig)) == []
         place.ok("down", "--name", "theirs")
+
+
+def _read_until_it_begins(process: subprocess.Popen[str]) -> list[str]:
+    assert process.stderr is not None
+    told = []
+    for line in process.stderr:
+        told.append(line)
+        if "rollout begins" in line:
+            return told
+    raise AssertionError(told)
 
 
 @pytest.mark.timeout(600)
@@ -107,12 +118,7 @@ def test_an_api_server_that_is_away_in_the_middle_of_a_rollout_is_waited_for() -
         experiment = ("rollout", "deployment/naive", "--kubeconfig", str(broken), "--context", context, "-n", "shop")
         options = (f"--yes={context}", "--url", entrance, "--load", "fresh=30", "-o", "json")
         process = place.start(*experiment, *options)
-        assert process.stderr is not None and process.stdout is not None
-        told = []
-        for line in process.stderr:
-            told.append(line)
-            if "rollout begins" in line:
-                break
+        told = _read_until_it_begins(process)
         time.sleep(0.5)  # the rollout is under way when the connection breaks
         way.cut()
         time.sleep(3)  # how long the connection is gone
