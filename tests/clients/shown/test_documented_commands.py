@@ -31,8 +31,9 @@ ELSEWHERE = {
 }
 """What does not run here: where it does."""
 
-KEPT = 'test -s story.html\nrm -rf story.html "$HOME"/.kube "$XDG_DATA_HOME"/lastcall\n'
-"""What the commands keep, as they should: a page, images, kubectl's cache."""
+KEPT = "test -s story.html\n"
+REMOVED = """trap 'rm -rf "$HOME"/story.html "$HOME"/.kube "$XDG_DATA_HOME"/lastcall' EXIT\n"""
+"""What the commands keep, as they should: a page, images, kubectl's cache. Removed also when a command failed."""
 
 SCRIPT = "trap 'exit 0' TERM; touch /tmp/ready; sleep 600 & wait"
 CONTAINER: dict[str, Any] = {
@@ -79,7 +80,7 @@ def test_commands_do_one_after_the_other_what_the_pages_show() -> None:
     here = [command for command in commands() if not command.startswith(tuple(ELSEWHERE))]
     assert len(here) >= 12
     steps = "".join(f"echo {shlex.quote('== ' + command)} >&2\n{command}\n" for command in here)
-    script = 'set -eu\ncd "$HOME"\nPATH="$(dirname "$0"):$PATH"\n' + steps + KEPT
+    script = REMOVED + 'set -eu\ncd "$HOME"\nPATH="$(dirname "$0"):$PATH"\n' + steps + KEPT
     program = (
         "-c",
         "import os, sys; os.execvp('bash', ['bash', '-c', sys.argv[1], sys.executable])",
