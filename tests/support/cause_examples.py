@@ -185,6 +185,14 @@ def edit_of(container: str, kind: str, **facts: Any) -> Change:
     return change
 
 
+def below_a_shell(tape: Any) -> None:
+    """Let all processes that were left be children of a shell."""
+    edit(k.PROCESSES_LEFT, more=0)(tape)
+    (left,) = [record for record in tape.records if record.kind == k.PROCESSES_LEFT]
+    shell = {"containerPid": 2, "name": "sh", "disposition": "default"}
+    stories.beside(tape, shell, *({**each, "parent": 2} for each in left.facts["processes"]))
+
+
 def kind_of(container: str, kind: Any) -> Change:
     """Return a change of the kind of one container."""
 
@@ -597,6 +605,12 @@ EXAMPLES: dict[str, Example] = {
     "childrenNotSignalled:init": Example(
         stories.tini_whose_child_ignores_it,
         (NO_SIGTERM, program("/bin/web", "web"), along(NEWER), processes("sleep", child=True)),
+        (below_a_shell,),
+    ),
+    "childrenNotSignalled:shell": Example(
+        stories.children_below_a_shell_outlive_the_grace_period,
+        (NO_SIGTERM, program("/bin/busybox", "sh"), without(k.PROCESSES_AT_STOP)),
+        (processes(disposition="ignored"),),
     ),
     "signalEndsPool": Example(
         stories.dumb_init_ends_a_pool,
@@ -641,12 +655,13 @@ EXAMPLES: dict[str, Example] = {
             TINI,
             both(processes(disposition="ignored"), edit(k.PROCESSES_LEFT, more=0)),
             both(processes(disposition="handled"), edit(k.PROCESSES_LEFT, more=0)),
+            below_a_shell,
         ),
     ),
     "childrenNotSignalled:handles": Example(
         stories.children_that_handle_it_outlive_the_grace_period,
         (NO_SIGTERM, program("/bin/busybox", "sh"), shown("default"), processes(disposition="default")),
-        (TINI,),
+        (TINI, below_a_shell),
     ),
     "zombies": Example(stories.with_zombies, (edit(k.PROCESSES_LEFT, zombies=0),), (TINI,)),
     # 137
@@ -698,6 +713,10 @@ EXAMPLES: dict[str, Example] = {
         ),
     ),
     # sockets
+    "sidecarHoldsConnection": Example(
+        stories.waits_for_its_sidecar,
+        (along(NO_SIGTERM), shown("default"), edit(k.SOCKETS_AT_EXIT, connections=0)),
+    ),
     "connectionsOpenAtKill": Example(
         stories.waits_for_connections,
         (
@@ -705,6 +724,7 @@ EXAMPLES: dict[str, Example] = {
             shown("default"),
             edit(k.SOCKETS_AT_EXIT, connections=0),
         ),
+        (stories.held_by_a_sidecar,),
     ),
     "listenerClosedBeforeEndpoint": Example(
         stories.port_closed_before_endpoint, (without(k.ENDPOINT_CHANGED), edit(k.ENDPOINT_CHANGED, at=0.004))

@@ -199,6 +199,20 @@ def children_die_with_it(tape: Any) -> None:
     left(tape, SLEEP, when="exit", at=0.501)
 
 
+def children_below_a_shell_die_with_it(tape: Any, *, sigkill: bool = False) -> None:
+    begin(tape, ("npm", "start"), exe="/usr/bin/node")
+    shell = {"containerPid": 2, "name": "sh", "disposition": "default"}
+    worker = {"containerPid": 9, "name": "node", "parent": 2, "disposition": "handled"}
+    beside(tape, shell, worker)
+    (killed if sigkill else exited)(tape)
+    still = ({**SLEEP, **shell, "child": True},) if sigkill else ()
+    left(tape, *still, {**NODE, "child": False}, when="SIGKILL" if sigkill else "exit", at=10.0 if sigkill else 0.501)
+
+
+def children_below_a_shell_outlive_the_grace_period(tape: Any) -> None:
+    children_below_a_shell_die_with_it(tape, sigkill=True)
+
+
 def children_that_handle_it_die_with_it(tape: Any) -> None:
     """PID 1 may have passed the signal on, and killed them right before its own end."""
     begin(tape)
@@ -237,6 +251,42 @@ def waits_for_connections(tape: Any) -> None:
     killed(tape)
 
 
+def held_by_a_sidecar(tape: Any) -> None:
+    """Add a native sidecar that is stopped when the time of the container is over, and has its connections."""
+    tape.pod = replace(tape.pod, containers=(*tape.pod.containers, ContainerFacts("agent", "sidecar")))
+    tape.started("agent", pid=17, at=-3.0)
+    tape.stop(10.001, 2, container="agent", pid=17, floor=True)
+    tape.exit(10.02, 0, container="agent", pid=17)
+    for record in tape.records:
+        if record.kind == k.SOCKETS_AT_EXIT:
+            record.facts["peers"] = [peer("127.0.0.1", 52000)]
+
+
+def waits_for_its_sidecar(tape: Any) -> None:
+    waits_for_connections(tape)
+    held_by_a_sidecar(tape)
+
+
+def waits_for_its_sidecar_that_leaves_first(tape: Any) -> None:
+    """Both are stopped at the same moment: the connection is closed when SIGKILL comes."""
+    begin(tape)
+    at_stop(tape, 2, PORT)
+    tape.records[-1].facts["scope"] = "pod"
+    tape.add(0.02, "runtime", k.LISTENER_CLOSED, "app", address="", port=8080, seconds=0.005, notBefore=0.0)
+    tape.add(10.005, "runtime", k.CONNECTIONS_CLOSED, "app", seconds=9.998, notBefore=9.9, scope="pod")
+    killed(tape)
+    held_by_a_sidecar(tape)
+
+
+def ends_with_its_sidecar(tape: Any) -> None:
+    waits_for_its_sidecar(tape)
+    for record in tape.records:
+        if record.kind == k.PROCESS_EXITED and record.container == "app":
+            record.facts.update(exitCode=0, signal=None)
+        elif record.kind == k.SIGNAL_SENT and record.facts["signal"] == "SIGKILL":
+            record.facts["exiting"] = True
+
+
 def peer(address: str, port: int, accepted: bool = True) -> dict[str, Any]:
     return {"address": address, "port": port, "ownPort": 8080, "accepted": accepted, "unreadBytes": 0}
 
@@ -263,6 +313,7 @@ def waits(*calls: dict[str, Any], **process: Any) -> dict[str, Any]:
 
 
 LOCK = {"call": "futex", "threads": 1, "limited": False, "own": True}
+SLEEPING = {"call": "clock_nanosleep", "threads": 1, "limited": True, "own": False}
 
 
 def at_kill(tape: Any, *processes: dict[str, Any], cpu: float = 0.0) -> None:
@@ -332,6 +383,41 @@ def hook_takes_time_and_it_sleeps(tape: Any) -> None:
 def sleeps_in_a_loop(tape: Any) -> None:
     sleeps_shortly(tape)
     next(r for r in tape.records if r.kind == k.WAITS_AT_KILL).facts["switches"] = 49
+
+
+def waits_for_a_thread_that_loops(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits(LOCK, {**SLEEPING, "wakesIn": 0.93}), cpu=0.01)
+    next(r for r in tape.records if r.kind == k.WAITS_AT_KILL).facts["switches"] = 3
+    killed(tape)
+
+
+def looks_again_and_again_beside_a_pool(tape: Any) -> None:
+    waits_for_a_thread_that_loops(tape)
+    next(r for r in tape.records if r.kind == k.WAITS_AT_KILL).facts["switches"] = 98
+
+
+def waits_for_a_thread_that_sleeps_long(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits(LOCK, {**SLEEPING, "wakesIn": 4.2}))
+    next(r for r in tape.records if r.kind == k.WAITS_AT_KILL).facts["switches"] = 3
+    killed(tape)
+
+
+def waits_for_a_thread_that_works(tape: Any) -> None:
+    begin(tape)
+    at_kill(tape, waits(LOCK, {**SLEEPING, "wakesIn": 0.1}), cpu=2.0)
+    next(r for r in tape.records if r.kind == k.WAITS_AT_KILL).facts["switches"] = 3
+    killed(tape)
+
+
+def waits_for_a_thread_that_reads(tape: Any) -> None:
+    begin(tape)
+    at_kill(
+        tape, waits(LOCK, {**LOCK, "call": "recvfrom", "limited": None, "own": False}, {**SLEEPING, "wakesIn": 0.1})
+    )
+    next(r for r in tape.records if r.kind == k.WAITS_AT_KILL).facts["switches"] = 3
+    killed(tape)
 
 
 def works(tape: Any) -> None:

@@ -148,12 +148,14 @@ class ListenerClosed:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The other side of a connection. `accepted` False: the kernel had taken it for the program, which had not."""
+    """The other side of a connection. `accepted` False: the kernel had taken it for the program, which had not.
+    `own_port` is the port on this side."""
 
     address: str
     port: int
     accepted: bool
     unread_bytes: int
+    own_port: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,10 @@ CONTAINERS: Mapping[str, Cause] = {
             "more. A longer grace period helps only if no other sleep follows.",
             "loops": "Look at what the program waits for after $signal: it went to sleep $count times and used $used, "
             "so it only looks whether something has come. A longer grace period helps only if that comes.",
+            "threads": "After $signal the program used $used: it had threads that waited for others without a time "
+            "limit, and $count that slept, for $left more at most ($calls). If it waits for the end of a thread that "
+            "loops, no grace period is enough: end that loop on $signal, or do not wait for it (Python: daemon=True; "
+            "Java: setDaemon(true)).",
             "endless": "Look at what the program waits for after $signal: it used $used, and waited without a time "
             "limit ($calls). Nothing shows that more time would help.",
             "idle": "Look at what the program waits for after $signal: it used $used, so it did not work ($calls). A "
@@ -204,6 +208,24 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "Close idle keep-alive connections on the stop signal.",
             "grace": "Close idle keep-alive connections on the stop signal. If requests were still in progress, give "
             "more time: terminationGracePeriodSeconds above $grace.",
+        },
+    ),
+    "sidecarHoldsConnection": Cause(
+        title="The program waits for a connection of a native sidecar, which the kubelet stops only after it.",
+        remedy="Close connections on the stop signal, or make the sidecar an ordinary container. A longer grace period "
+        "does not help.",
+        texts={
+            "": "$container no longer listened after $signal, and waited $seconds for connections of $sidecar until it "
+            "was killed (inferred). $sidecar is a native sidecar: the kubelet stops it when the containers have ended, "
+            "or their time is over.",
+            "ended": "$container no longer listened after $signal, and waited $seconds for connections of $sidecar "
+            "until that was stopped (inferred). $sidecar is a native sidecar: the kubelet stops it when the containers "
+            "have ended, or their time is over.",
+        },
+        fixes={
+            "": "Let $container close its connections on $signal (an HTTP server answers with `Connection: close` "
+            "then; PostgreSQL ends its sessions on SIGINT). Or put $sidecar under containers: it then gets its stop "
+            "signal at the same time. No grace period is enough, because $sidecar lives as long.",
         },
     ),
     "outOfMemory": Cause(

@@ -96,6 +96,8 @@ SIGNALS: Mapping[str, Cause] = {
             "Whether PID 1 passed $signal on was not observed.",
             "handleIt": "$signal goes to $main of $container$by_name alone: $names have handlers for it, and $until. "
             "Whether PID 1 passed $signal on was not observed.",
+            "shell": "$main of $container$by_name has a shell below it, $shell, which does not pass $signal on to what "
+            "it runs: $names $until. What they had begun was lost.",
             "child": "$main of $container$by_name passes $signal on to its child alone: $names $until, and never got "
             "it (inferred). What they had begun was lost.",
             "group": "$main of $container$by_name passes $signal on to the process group of its child alone: $names "
@@ -108,6 +110,9 @@ SIGNALS: Mapping[str, Cause] = {
             "terminationGracePeriodSeconds is not the limit.",
             "handlesAtKill": "Let PID 1 pass the signal to its children. If it does, they need longer than the grace "
             "period.",
+            "shell": "Run the program itself as command of the container, without the shell between (npm and yarn run "
+            "a script by `sh -c`); or begin the program with `exec` in the script, which does not help in a pipeline. "
+            "`tini -g` does not help: it ends with its child, and all others with it.",
             "child": "Let the init signal the whole process group (`tini -g`), or its child pass the signal on.",
             "group": "Keep the processes in the child's process group, or let the child pass the signal on.",
         },

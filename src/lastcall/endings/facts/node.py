@@ -104,6 +104,7 @@ def _at_exit(facts: "SocketsAtExit") -> AtExit:
                 _number(each.get("port")),
                 each.get("accepted") is not False,
                 _number(each.get("unreadBytes")),
+                _number(each.get("ownPort")),
             )
             for each in facts.get("peers") or ()
         ),

@@ -23,6 +23,7 @@ from lastcall.endings.findings.observed import (
     open_connections,
 )
 from lastcall.endings.findings.restarts import times_and_when
+from lastcall.endings.findings.sidecar_connections import HELD_BY_SIDECAR
 from lastcall.endings.findings.sockets import waiting_for_a_stuck_program
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Row
@@ -95,8 +96,8 @@ def _time_remedy(s: RunSubject) -> Remedy:
         return NOTHING  # childIgnoresSignal says it
     if c.stop.floor:
         return NOTHING  # hookOutlived says it
-    if LOCKED.holds(s):
-        return NOTHING  # deadlocked says it
+    if LOCKED.holds(s) or HELD_BY_SIDECAR.holds(s):
+        return NOTHING  # deadlocked, or sidecarHoldsConnection, says it
     if ending.pod.holds_connections:
         return in_program(fix("staleConnection"), "closeIdleConnections")
     if c.hook and c.hook.outcome == "failed":
@@ -106,7 +107,7 @@ def _time_remedy(s: RunSubject) -> Remedy:
     if ending.grace_seconds is None:
         return NOTHING
     variant = "hookTookTime" if c.hook and c.stop.deducted else ""
-    if open_connections(c) and not _listened_to_the_end(c):
+    if open_connections(s) and not _listened_to_the_end(c):
         variant = "connections"
     wait = kind_of_wait(c)
     wanted = max(DEFAULT_GRACE_SECONDS, 2 * ending.grace_seconds)

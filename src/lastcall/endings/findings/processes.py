@@ -83,6 +83,32 @@ _TRAP_AT_KILL: Fact[RunSubject] = Fact(
 """A shell with a trap that would end it, or pass the signal on, still ran at SIGKILL: it may well have passed it on."""
 
 
+def shell_between(c: ContainerEnding) -> ProcessAtStop | None:
+    """Return the shell below a PID 1 that is none, on which the stop signal has its default action, and below which all
+    processes were that PID 1 left behind: none of them can get the signal through it."""
+    there = {each.container_pid: each for each in c.seen.processes_at_stop}
+    older, found = older_processes(c), set()
+    for each in older:
+        pid = each.container_pid
+        while pid in there and not _keeps_signal(there[pid]):
+            pid = there[pid].parent
+        found.add(pid)
+    shell = there.get(found.pop()) if len(found) == 1 else None
+    alone = shell is not None and all(each.container_pid == shell.container_pid for each in older)
+    left = c.seen.processes_left
+    return None if alone or left is None or left.more else shell
+
+
+def _keeps_signal(process: ProcessAtStop) -> bool:
+    return process.name in SHELLS and process.disposition == "default"
+
+
+_SHELL_BETWEEN = of_run(
+    LEFT_AT_KILL.name,
+    lambda c: shell_between(c) is not None or (False if knows_signal_state(c) else None),
+    kinds.PROCESSES_AT_STOP,
+    kinds.PROCESSES_LEFT,
+)
 _DIED_OF_GROUP = of_run(
     CHILD_KILLED.name,
     lambda c: ended_by_group(c) is not None or (False if knows_signal_state(c) else None),
@@ -164,6 +190,19 @@ def _children(s: RunSubject) -> Finding:
     return Finding("childrenNotSignalled", severity, text, s.run.name, fix("childrenNotSignalled"), change=PASS_ON)
 
 
+def _below_a_shell(s: RunSubject) -> Finding:
+    """PID 1 may have passed the signal on to the shell, which ends on it, or waits for its command."""
+    c, shell = s.run, shell_between(s.run)
+    assert shell is not None
+    those = [each for each in older_processes(c) if each.container_pid != shell.container_pid]
+    killed = bool(LEFT_AT_KILL.holds(s))
+    facts = {**_facts(c), "shell": f"{shell.name} (pid {shell.container_pid})", "names": _names(those)}
+    text = said("childrenNotSignalled", "shell", **facts, until=_until(c, killed, len(those) > 1))
+    severity: Severity = "problem" if killed else "warning"
+    advice = fix("childrenNotSignalled", "shell", signal=c.stop.signal)
+    return Finding("childrenNotSignalled", severity, text, c.name, advice, change=Change(program="useExec"))
+
+
 def _children_that_handle(s: RunSubject) -> Finding:
     """PID 1 may have passed the signal on, and killed them itself when its own timeout was over."""
     c, killed, several = s.run, bool(LEFT_AT_KILL.holds(s)), len(older_processes(s.run)) > 1
@@ -239,7 +278,21 @@ ROWS = (
         variant="waits",
         answers=WHY_NOT_ENDED,
     ),
-    Row("childrenNotSignalled", (SIGNALLED, FORWARDS, OLDER_PROCESSES, STRANGER), _strangers, variant="init"),
+    Row(
+        "childrenNotSignalled",
+        (SIGNALLED, FORWARDS, OLDER_PROCESSES, STRANGER),
+        _strangers,
+        refuted_by=(_SHELL_BETWEEN,),
+        variant="init",
+    ),
+    Row(
+        "childrenNotSignalled",
+        (SIGNALLED, NO_SHELL, _SHELL_BETWEEN),
+        _below_a_shell,
+        refuted_by=(ALL_DEAF,),
+        variant="shell",
+        answers=WHY_NOT_ENDED,
+    ),
     Row(
         "shellKeepsSignal",
         (SIGNALLED, SHELL, OLDER_PROCESSES, _TRAP_LEAVES_CHILDREN),
@@ -266,14 +319,14 @@ ROWS = (
         "childrenNotSignalled",
         (SIGNALLED, NO_SHELL, OLDER_PROCESSES),
         _children,
-        refuted_by=(FORWARDS, ALL_DEAF, _MAY_BE_PASSED_ON),
+        refuted_by=(FORWARDS, ALL_DEAF, _MAY_BE_PASSED_ON, _SHELL_BETWEEN),
         answers=WHY_NOT_ENDED,
     ),
     Row(
         "childrenNotSignalled",
         (SIGNALLED, NO_SHELL, HANDLED, ALL_HANDLE),
         _children_that_handle,
-        refuted_by=(FORWARDS,),
+        refuted_by=(FORWARDS, _SHELL_BETWEEN),
         variant="handles",
         answers=WHY_NOT_ENDED,
     ),

@@ -16,9 +16,11 @@ from lastcall.endings.findings.observed import (
     ENDED,
     HANDLED,
     KILLED,
+    clients_at_exit,
     looked_at_sockets,
     open_connections,
 )
+from lastcall.endings.findings.sidecar_connections import HELD_BY_SIDECAR
 from lastcall.endings.findings.signals import WHY_NOT_ENDED
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row
@@ -44,10 +46,10 @@ def waiting_for_a_stuck_program(c: ContainerEnding) -> int:
     return end.backlog if c.exit.sigkilled and end is not None and end.listeners else 0
 
 
-def _at_exit(c: ContainerEnding) -> AtExit:
-    assert c.seen.sockets is not None
-    assert c.seen.sockets.at_exit is not None
-    return c.seen.sockets.at_exit
+def _at_exit(s: RunSubject) -> AtExit:
+    end = clients_at_exit(s)
+    assert end is not None
+    return end
 
 
 def _closed_listening(c: ContainerEnding) -> tuple[float, int, str] | None:
@@ -120,8 +122,8 @@ def _pauses(c: ContainerEnding) -> bool:
 def _held(s: RunSubject) -> Finding:
     """It handles the signal, and was killed while connections were open."""
     c = s.run
-    connections = _connections(open_connections(c))  # those in a backlog are the kernel's alone
-    variant = "listening" if _at_exit(c).listeners else ""
+    connections = _connections(open_connections(s))  # those in a backlog are the kernel's alone
+    variant = "listening" if _at_exit(s).listeners else ""
     text = said("connectionsOpenAtKill", variant, container=c.name, connections=connections)
     if peers := _peers(s):
         text = joined([text, said("connectionsOpenAtKill", "peers", peers=peers)])
@@ -136,7 +138,7 @@ _MOST_PEERS = 4
 
 def _peers(s: RunSubject) -> str:
     """Return the other sides of the connections that the program had accepted: Pods by name, others by address."""
-    count = Counter(each.address for each in _at_exit(s.run).peers if each.accepted)
+    count = Counter(each.address for each in _at_exit(s).peers if each.accepted)
     own = s.ending.addresses
     parts = []
     for address, number in count.most_common(_MOST_PEERS):
@@ -183,14 +185,14 @@ def _in_its_hook(s: RunSubject) -> Finding:
 
 def _never_accepted(s: RunSubject) -> Finding:
     kind, c = "backlogNeverAccepted", s.run
-    text = said(kind, container=c.name, connections=_connections(_at_exit(c).backlog))
+    text = said(kind, container=c.name, connections=_connections(_at_exit(s).backlog))
     remedy = NOTHING if waiting_for_a_stuck_program(c) else _pause(kind, s, None)
     return Finding(kind, "warning", text, c.name, remedy.advice, change=remedy.change)
 
 
 def _cut_off(s: RunSubject) -> Finding:
     """Connections that ended with the process: by a reset, or with requests that nobody had read."""
-    c, end = s.run, _at_exit(s.run)
+    c, end = s.run, _at_exit(s)
     whose = (
         tell("The Pod of $container", container=c.name) if c.seen.sockets and c.seen.sockets.scope == "pod" else c.name
     )
@@ -220,7 +222,15 @@ def _pause(kind: str, s: RunSubject, port: int | None) -> Remedy:
     return pause(fix(kind, port=while_, seconds=seconds), c.name, c.kind, seconds)
 
 
-HELD_ROWS = (Row("connectionsOpenAtKill", (KILLED, HANDLED, CONNECTIONS_OPEN), _held, answers=WHY_NOT_ENDED),)
+HELD_ROWS = (
+    Row(
+        "connectionsOpenAtKill",
+        (KILLED, HANDLED, CONNECTIONS_OPEN),
+        _held,
+        refuted_by=(HELD_BY_SIDECAR,),
+        answers=WHY_NOT_ENDED,
+    ),
+)
 ROWS = (
     Row("listenerClosedBeforeEndpoint", (_HAS_ENDPOINT, _CLOSED_FIRST), _before_endpoint),
     Row("listenerClosedSoon", (_HAS_ENDPOINT, _CLOSED_SOON), _soon_after_endpoint, refuted_by=(_PAUSED,)),

@@ -46,6 +46,8 @@ class Wait(Enum):
     """No thread waits with a time limit."""
     LOOPS = "loops"
     """Its only thread slept again and again, and used no CPU time: it looks whether something has come."""
+    THREADS = "threads"
+    """Threads wait for others without a time limit, and those sleep in short turns."""
     IDLE = "idle"
     """It used no CPU time; some threads have time limits."""
 
@@ -64,6 +66,8 @@ def kind_of_wait(c: ContainerEnding) -> Wait | None:
         return Wait.LOOPS
     if wakes_in(c):
         return Wait.SLEEPS
+    if idle and _wait_for_sleepers(main, seen):
+        return Wait.THREADS
     if not idle or not all(each.call in _NO_WORK for each in main.waits):
         return None
     return Wait.IDLE if any(each.limited for each in main.waits) else Wait.ENDLESS
@@ -72,6 +76,19 @@ def kind_of_wait(c: ContainerEnding) -> Wait | None:
 def _sleeps_alone(process: ProcessWaiting) -> bool:
     """Return whether the only thread of a process slept."""
     return process.threads == 1 and process.waits[0].call in _SLEEPS
+
+
+def _wait_for_sleepers(process: ProcessWaiting, seen: WaitsAtKill) -> bool:
+    """Return whether threads of a process wait for others of it, without a time limit, and all those sleep in turns of
+    which the time since the signal had several. A first thread that takes such turns begins to wait more often."""
+    turns = [each for each in process.waits if not (each.own and each.limited is False)]
+    longest = seen.seconds / _LEAST_TURNS
+    return (
+        0 < len(turns) < len(process.waits)
+        and all(each.call in _SLEEPS and each.wakes_in is not None and each.wakes_in < longest for each in turns)
+        and seen.switches is not None
+        and seen.switches < _LEAST_TURNS
+    )
 
 
 def wakes_in(c: ContainerEnding) -> float:
@@ -93,6 +110,10 @@ def remedy_of_wait(c: ContainerEnding, wait: Wait, longer: int) -> Remedy:
         advice = fix("killed", "loops", signal=c.stop.signal, count=seen.switches, used=_used(seen))
         return Remedy(advice, Change({"terminationGracePeriodSeconds": longer}, "endOnStopSignal"))
     facts = {"signal": c.stop.signal, "used": _used(seen), "calls": _calls(seen.processes[0])}
+    if wait is Wait.THREADS:
+        asleep = [each for each in seen.processes[0].waits if each.call in _SLEEPS]
+        left = max(each.wakes_in or 0.0 for each in asleep)
+        facts |= {"count": str(sum(each.threads for each in asleep)), "left": _s(left)}
     return in_program(fix("killed", wait.value, **facts), "endOnStopSignal")
 
 
