@@ -210,6 +210,48 @@ def stops_a_server(argv: Sequence[str]) -> bool:
     return False
 
 
+_BEFORE_A_COMMAND = ("then", "else", "do", "if", "while", "until", "!", "{", "exec", "command", "sudo", "time")
+_SIGNALS = {"1": "HUP", "2": "INT", "3": "QUIT", "9": "KILL", "10": "USR1", "12": "USR2", "15": "TERM"}
+
+
+def signals_first_process(argv: Sequence[str]) -> tuple[str, str] | None:
+    """Return (command, signal) of the first command that signals PID 1, without SIG; None for none.
+
+    The signal is "" for one that goes to the children of PID 1 alone (`pkill -P 1`).
+    """
+    script = shell_script(argv)
+    for words in [list(argv)] if script is None else commands_of(script):
+        while words and (words[0] in _BEFORE_A_COMMAND or re.match(r"\w+=", words[0])):
+            words = words[1:]
+        name, options = program(words), words[1:]
+        if name == "pkill" and option(words, "-P", "--parent") == "1":
+            return " ".join(words), ""
+        if name != "kill" or not options or "-l" in options or "-L" in options:
+            continue
+        signal, targets = _signal_and_targets(options)
+        if "1" in targets and signal not in ("0", "EXIT"):
+            return " ".join(words), signal
+    return None
+
+
+def _signal_and_targets(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return what kill(1) is asked to send, and to whom (POSIX.1, kill)."""
+    signal, targets, rest = "TERM", list[str](), list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            targets += rest
+            break
+        if word in ("-s", "-n", "--signal") and rest:
+            signal = rest.pop(0)
+        elif word.startswith("-") and not targets and signal == "TERM":
+            signal = word.lstrip("-").removeprefix("signal=")
+        else:
+            targets.append(word)
+    signal = signal.upper().removeprefix("SIG")
+    return _SIGNALS.get(signal, signal), targets
+
+
 def option(argv: Sequence[str], *names: str) -> str | None:
     """Return the value of `--name value` or `--name=value`."""
     for index, word in enumerate(argv):

@@ -16,9 +16,9 @@ from lastcall.traffic.lives import PodLife
 from lastcall.traffic.lost_request import LostRequest
 from lastcall.traffic.moments import SKEW_SECONDS, is_over
 from lastcall.traffic.outcome import LONG_LIVED, Kind
-from lastcall.traffic.pauses import let_the_proxy_end_first, replaced, sleep_before_stop, wait_before_quit
+from lastcall.traffic.pauses import failed_hook, let_the_proxy_end_first, replaced, sleep_before_stop, wait_before_quit
 from lastcall.traffic.probe_advice import probe_the_application, probe_the_port
-from lastcall.traffic.proposal import Advice, Disruption
+from lastcall.traffic.proposal import Advice, Disruption, declared_serving
 from lastcall.traffic.time_advice import more_time
 
 
@@ -173,6 +173,9 @@ def _drain(count: int, run: Disruption) -> Advice:
         return Advice("cutOff", fix("cutOff", "left", **left), count, program="passSignalOn")
     if container := _ended_by_its_shell(old):
         return Advice("cutOff", fix("cutOff", "shell", container=container), count, program="passSignalOn")
+    serving = {each["name"] for each in declared_serving(run.owner["spec"]["template"]["spec"])}
+    if failed := failed_hook(old, serving):
+        return Advice("cutOff", fix("cutOff", "hookFailed", **failed), count, program="fixHook")
     return Advice("cutOff", fix("cutOff"), count, program="finishRequests")
 
 

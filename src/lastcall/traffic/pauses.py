@@ -3,10 +3,12 @@
 # check: pure
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from lastcall.endings import fix
+from lastcall.records import kinds
+from lastcall.records.hook_text import hook_failure
 from lastcall.records.said import joined, tell
 from lastcall.traffic.causes import CAUSE_IDS
 from lastcall.traffic.hooks import WaitingHook, own_sleep, waiting_hook
@@ -33,6 +35,9 @@ def sleep_before_stop(count: int, run: Disruption) -> Advice:
     needed = math.ceil(seconds + kept + _longest_drain(run.lives) + SPARE_SECONDS)
     facts = _pause_facts(run, needed, lag)
     if why := next((hook.why_not for hook in hooks.values() if hook.why_not), ""):
+        if failed := failed_hook(run.lives, hooks):
+            sentence = fix("lateEndpoint", "hookFailed", seconds=seconds, **failed, **facts)
+            return Advice("lateEndpoint", sentence, count, program="fixHook", pause=seconds)
         sentence = fix("lateEndpoint", "hookThere", seconds=seconds, why=why, **facts)
         return Advice("lateEndpoint", sentence, count, pause=seconds)
     facts |= {"hook": next(iter(hooks.values())).text, "them": tell("it") if count == 1 else tell("them"), "on": ""}
@@ -122,6 +127,22 @@ def _pause_facts(run: Disruption, needed: int, lag: float) -> dict[str, str]:
 
 def _and_grace(seconds: int) -> str:
     return tell(" and terminationGracePeriodSeconds: $seconds", seconds=seconds)
+
+
+def failed_hook(lives: Sequence[PodLife], containers: Collection[str]) -> dict[str, str]:
+    """Return the container of these whose preStop hook failed in every Pod that ended, and how; {} for none."""
+    ends = [
+        (each.container, each.facts_as(kinds.PRE_STOP_FINISHED))
+        for life in lives
+        for each in life.records
+        if each.kind == kinds.PRE_STOP_FINISHED and each.container in containers
+    ]
+    if not ends or any(facts.get("outcome") != "failed" for _, facts in ends):
+        return {}
+    name, facts = ends[-1]
+    code = facts.get("exitCode")
+    message = tell("$message", message=hook_failure(str(facts.get("message") or "")))
+    return {"name": name, "because": tell("exit code $code", code=code) if code else message}
 
 
 def _longest_drain(lives: Sequence[PodLife]) -> float:

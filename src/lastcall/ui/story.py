@@ -11,6 +11,7 @@ from lastcall.endings import Ending, Lane, Mark, decide_picture, is_ongoing, las
 from lastcall.kube.api import AnyObject
 from lastcall.records import kinds
 from lastcall.records.record import Record
+from lastcall.records.text import without_repeats
 from lastcall.ui.predict import Next, what_comes_next
 from lastcall.ui.printed import printed
 from lastcall.ui.steps import meanings, other_steps, rules, seconds_of, steps
@@ -71,7 +72,7 @@ def story(
         "rules": rules(listed, kubernetes_version),
         "meanings": meanings(shown),
         "output": printed(ending, extent.output_bytes),
-        "lastWords": [{"title": title, "lines": list(lines)} for title, lines in last_words(ending)],
+        "lastWords": [{"title": title, "lines": without_repeats(lines)} for title, lines in last_words(ending)],
         "budget": budget(ending.budget, len(ending.containers)),
         "containers": containers(ending),
         "findings": [

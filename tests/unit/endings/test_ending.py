@@ -593,6 +593,20 @@ def test_a_hook_that_loops_is_not_told_to_take_more_time(new_tape, command, advi
     assert found["killed"][1] == "", "the hook took the time: nothing is known of what the program needs"
 
 
+def test_a_request_of_a_hook_that_outlives_the_grace_period_may_be_slow_or_never_answered(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.accepted(4)
+    tape.hook(0.006, 4.0, "outlived", budget=4, handler="httpGet", command="GET http://POD:9090/drain")
+    tape.stop(4.01, 2, deducted=4, floor=True, disposition="handled")
+    tape.exit(4.5, 0)
+    tape.over(5)
+    (finding,) = [each for each in tape.ending().findings if each.id == "hookOutlived"]
+    assert "answers slowly, set terminationGracePeriodSeconds above 4" in finding.advice
+    assert "never answers" in finding.advice and "no grace period is enough" in finding.advice
+    assert (finding.change.patch, finding.change.program) == ({"terminationGracePeriodSeconds": 8}, "fixHook")
+
+
 @pytest.mark.parametrize(("grace", "limit"), [(1, ""), (2, "`timeout 1 …`"), (10, "`timeout 5 …`")])
 def test_a_limit_of_a_hook_leaves_time_for_the_program(new_tape, grace, limit):
     tape = new_tape()
@@ -604,6 +618,29 @@ def test_a_limit_of_a_hook_leaves_time_for_the_program(new_tape, grace, limit):
     tape.over(grace + 0.6)
     advice = _severities(tape.ending())["hookOutlived"][1]
     assert limit in advice and ("timeout " in advice) is bool(limit)
+
+
+@pytest.mark.parametrize(
+    ("takes", "killed", "advice"),
+    [
+        (1.0, False, "(`timeout 5 …`, half of the grace period: the program took 1.0 s)"),
+        (7.0, False, "above that limit and what the program then takes to end, together"),
+        (2.0, True, "above that limit and what the program then takes to end, together"),
+    ],
+)
+def test_a_limit_of_a_hook_is_advised_alone_only_where_the_drain_that_was_seen_fits(new_tape, takes, killed, advice):
+    tape = new_tape()
+    tape.started()
+    tape.accepted(10)
+    tape.hook(0.006, 10, "outlived", budget=10, command="sh -c while [ -s /tmp/inflight ]; do sleep 1; done")
+    tape.stop(10.01, 2, deducted=10, floor=True, disposition="handled")
+    if killed:
+        tape.signal(10.01 + takes, "SIGKILL", "grace over")
+    tape.exit(10.012 + takes, 137 if killed else 0, "SIGKILL" if killed else None)
+    tape.over(18)
+    found = _severities(tape.ending())["hookOutlived"][1]
+    assert advice in found and "No grace period is enough for that" in found
+    assert ("`timeout 5 …`" in found) and ("terminationGracePeriodSeconds" in found) is (takes > 1)
 
 
 def test_a_kill_after_a_hook_that_failed_is_not_advised_to_wait_longer(new_tape):

@@ -53,6 +53,16 @@ def test_a_container_that_crashed_and_was_started_again_is_a_crash_with_its_last
     assert "what app printed last (exit code 3):" in text and "\n  FATAL no DB_URL" in text
 
 
+def test_last_words_that_repeat_are_given_once_with_their_number(new_tape: Any) -> None:
+    tape = new_tape()
+    run(tape, -10, -9, lines=("connecting", *["no leader: 1/3", "retry"] * 3, "giving up"))
+    tape.started(at=-5)
+    deleted(tape)
+    lines = plain_text([tape.ending()], 100).partition("printed last")[2].splitlines()[1:]
+    shown = ["connecting", "no leader: 1/3 (3 times)", "retry (3 times)", "giving up"]
+    assert [line.strip() for line in lines if line.strip()] == shown
+
+
 def test_a_container_that_crashed_and_was_not_started_again_is_a_crash_too(new_tape: Any) -> None:
     tape = new_tape()
     run(tape, -2, -1.9, code=127, lines=("sh: serve: not found",))

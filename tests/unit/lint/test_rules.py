@@ -141,6 +141,53 @@ def scripted(command: list[str], where: str, **volume: Any) -> dict:
     return in_container(made, where, command)
 
 
+def hooked(script: str) -> dict:
+    return in_container(WEB, "lifecycle.preStop", {"exec": {"command": ["sh", "-c", script]}})
+
+
+def shared(script: str) -> dict:
+    return in_pod(hooked(script), "shareProcessNamespace", True)
+
+
+def drains(port: int, **fields: Any) -> dict:
+    """The hook asks this port; the container declares 8080."""
+    return in_container(WEB, "lifecycle.preStop", {"httpGet": {"path": "/drain", "port": port, **fields}})
+
+
+def only_connects(liveness: dict) -> dict:
+    return in_container(
+        in_container(WEB, "readinessProbe", {"tcpSocket": {"port": 8080}}),
+        "livenessProbe",
+        {**liveness, "initialDelaySeconds": 30},
+    )
+
+
+def behind(upstream: str) -> dict:
+    """A container that the one of the Service passes requests on to."""
+    front = in_container(WEB, "env", [{"name": "UPSTREAM", "value": upstream}])
+    (proxy,) = front["spec"]["template"]["spec"]["containers"]
+    probes = {"readinessProbe": NOTHING, "livenessProbe": NOTHING}
+    app = container("backend", ports=[{"containerPort": 9000}], lifecycle=NOTHING, **probes)
+    return in_pod(front, "containers", [proxy, app])
+
+
+def behind_without_ports() -> dict:
+    (web,) = drains(8090)["spec"]["template"]["spec"]["containers"]
+    return in_pod(WEB, "containers", [web, worker("manager")])
+
+
+def set_variable() -> dict:
+    return in_container(shell("exec server $CACHE_PORT"), "env", [{"name": "CACHE_PORT", "value": "6379"}])
+
+
+def proxied(url: str, *args: str) -> dict:
+    """A Job whose container connects to this, beside one that serves 5432."""
+    return job(
+        worker(env=[{"name": "DATABASE_URL", "value": url}]),
+        worker("proxy", command=["/proxy", "--port=5432", *args]),
+    )
+
+
 CASES = (
     # what the API server refuses
     Case("tooLongToApply", ({**SETTINGS, "data": {"a": "x" * (256 << 10)}},), ("metadata",)),
@@ -189,6 +236,18 @@ CASES = (
     Case("asksNode", (in_container(WEB, "lifecycle.preStop", {"httpGet": {"host": "localhost", "port": 8080}}),), ("preStop", "httpGet", "host"), True),
     Case("asksNode", (in_container(WEB, "livenessProbe.httpGet.host", "127.0.0.1"),), ("livenessProbe", "httpGet", "host"), True),
     Case("hookTcpSocket", (in_container(WEB, "lifecycle.preStop", {"tcpSocket": {"port": 8080}}),), ("tcpSocket",)),
+    Case("hookPortUndeclared", (drains(8081),), ("httpGet", "port")),
+    Case("hookLoops", (hooked('# a pause while requests run\nuntil [ "$(cat /inflight)" = 0 ]; do sleep 1; done'),), ("command",)),
+    Case("signalsPause", (shared("kill -INT 1; sleep 6"),), ("preStop", "exec", "command")),
+    Case("signalsPause", (shared("test -f /x && kill -s SIGTERM 1"),), ("preStop", "exec", "command")),
+    Case("signalsPause", (shared("kill 1 2>/dev/null || true"),), ("preStop", "exec", "command")),
+    Case("signalsPause", (shared("kill -HUP 1"),), ("preStop", "exec", "command")),
+    Case("signalsPause", (shared("pkill -INT -P 1"),), ("preStop", "exec", "command")),
+    Case("signalsPause", (in_pod(in_container(WEB, "args", ["kill", "-TERM", "1"]), "shareProcessNamespace", True),), ("args",)),
+    Case("readinessOnlyConnects", (service(), only_connects(ALIVE)), ("readinessProbe",)),
+    Case("backendEndsFirst", (service(), behind("http://127.0.0.1:9000")), ("containers", 1), True),
+    Case("serviceLinkRead", (service("cache"), shell("exec server --cache ${CACHE_PORT:-6379}")), ("containers", 0), True),
+    Case("sidecarHoldsJob", (proxied("postgres://app@127.0.0.1:5432/db"),), ("containers", 1), True),
     Case("hookStopsAtOnce", (service(), in_container(WEB, "lifecycle.preStop", {"exec": {"command": ["nginx", "-s", "quit"]}})), ("command",)),
     Case("graceTooShort", (in_pod(in_container(WEB, "lifecycle", NOTHING), "terminationGracePeriodSeconds", 0),), ("terminationGracePeriodSeconds",), True),
     Case("graceTooShort", (in_pod(in_container(WEB, "lifecycle", NOTHING), "terminationGracePeriodSeconds", 1),), ("terminationGracePeriodSeconds",), True, severity="warning"),
@@ -619,3 +678,35 @@ def test_a_webhook_whose_service_has_other_pods_too_is_in_order() -> None:
     apart = changed(apart, "spec.selector.matchLabels", {"app": "web", "exempt": "yes"})
     selector = {"matchExpressions": [{"key": "exempt", "operator": "DoesNotExist"}]}
     assert "webhookGuardsItself" not in rules(WEB, apart, service(), webhook(objectSelector=selector))
+
+
+SOUND = [
+    ("a port that is declared", (drains(8080),)),
+    ("a host of its own", (drains(8081, host="10.0.0.9"),)),
+    ("a port that an argument names", (in_container(drains(8081), "args", ["--admin=:8081"]),)),
+    ("a port of a container that declares none", (behind_without_ports(),)),
+    ("a loop with a counter", (hooked("i=0; while [ $i -lt 9 ]; do i=$((i+1)); sleep 1; done"),)),
+    ("a loop with a time limit", (hooked("timeout 9 sh -c 'while pending; do sleep 1; done'"),)),
+    (
+        "a loop after the hook's own request",
+        (hooked("wget -qO- localhost:8080/drain; while pending; do sleep 1; done"),),
+    ),
+    ("another process of a shared namespace", (shared("kill -INT $(cat /run/app.pid)"),)),
+    ("a question to PID 1", (shared("kill -0 1"),)),
+    ("PID 1 of the container", (hooked("kill -INT 1"),)),
+    ("probes of different ports", (service(), only_connects({"httpGet": {"path": "/alive", "port": 9000}}))),
+    ("a neighbour that nobody asks", (service(), behind("http://app:9000"))),
+    ("a variable that is set", (service("cache"), set_variable())),
+    ("a variable that the shell sets", (service("cache"), shell("CACHE_PORT=6379; exec server --cache $CACHE_PORT"))),
+    ("a link that is read as one", (service("cache"), shell("exec server ${CACHE_PORT#tcp://}"))),
+    ("no links", (service("cache"), in_pod(shell("exec server $CACHE_PORT"), "enableServiceLinks", False))),
+    ("a server that is told to end", (proxied("postgres://127.0.0.1:5432/db", "--quitquitquit"),)),
+    ("a server of somebody else", (proxied("postgres://db:5432/db"),)),
+]
+NEW = {"hookPortUndeclared", "hookLoops", "signalsPause", "readinessOnlyConnects", "backendEndsFirst", "serviceLinkRead",
+       "sidecarHoldsJob"}  # fmt: skip
+
+
+@pytest.mark.parametrize("objects", [row[1] for row in SOUND], ids=[row[0] for row in SOUND])
+def test_what_may_be_right_is_not_found(objects: tuple[dict, ...]):
+    assert not {each.rule for each in findings(*objects)} & NEW

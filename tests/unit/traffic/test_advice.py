@@ -121,6 +121,49 @@ def test_a_hook_that_waits_does_what_it_did_before(
     assert str(patched(owner, judgement)["containers"][0]["lifecycle"]["preStop"]) == text
 
 
+def hook_record(kind: str, **facts: Any) -> Record:
+    return Record("kubelet-b-1", 10_000_000_000, 0, "kubelet", kind, "e", "app", "", facts, "", "observed")
+
+
+REFUSED = 'Get "http://10.244.0.2:8081/drain": dial tcp 10.244.0.2:8081: connect: connection refused'
+
+
+@pytest.mark.parametrize(
+    ("outcome", "facts", "because"),
+    [
+        ("failed", {"message": REFUSED}, REFUSED),
+        ("failed", {"exitCode": 3, "message": "exited with 3"}, "exit code 3"),
+        ("succeeded", {}, ""),
+    ],
+)
+def test_a_hook_that_failed_is_to_be_corrected_before_it_is_to_wait(
+    outcome: str, facts: dict[str, Any], because: str
+) -> None:
+    owner = deployment({"lifecycle": {"preStop": {"httpGet": {"path": "/drain", "port": 8081}}}})
+    moments = {"ready": 0.5, "routed": 1.0, "deleted": 10.0, "hook": 10.0, "term": 11.0, "exited": 11.1}
+    ending = pod_life("e", **POD, **moments, unrouted=12.0)
+    ending.records = [hook_record(kinds.PRE_STOP_FINISHED, handler="httpGet", outcome=outcome, **facts)]
+    judgement = judge(account([good(1, 9.0), lost(2, 11.5)], [ending], [], 5.0), [ending], owner, 8080)
+    assert judgement.patch == {}
+    if not because:
+        assert "let that one wait" in judgement.sentence
+        return
+    assert f"The preStop hook of app failed ({because}), so it kept nothing waiting: correct it" in judgement.sentence
+    assert "at least 3 s" in judgement.sentence and "let that one wait" not in judgement.sentence
+
+
+def test_what_is_cut_off_after_a_failed_hook_asks_for_the_hook_first() -> None:
+    owner = deployment({"lifecycle": {"preStop": {"httpGet": {"path": "/drain", "port": 8081}}}})
+    moments = {"ready": 0.5, "routed": 1.0, "deleted": 10.0, "hook": 10.0, "term": 11.0, "exited": 11.5}
+    ending = pod_life("e", **POD, **moments, unrouted=10.5)
+    ending.records = [hook_record(kinds.PRE_STOP_FINISHED, handler="httpGet", outcome="failed", message=REFUSED)]
+    cut = Outcome(2, "fresh", 10.4, 10.4, 11.5, 1, 0.0, 0, "10.244.0.2", "reset before bytes")
+    judgement = judge(account([good(1, 9.0), cut], [ending], [], 5.0), [ending], owner, 8080)
+    assert judgement.advice[0].program == "fixHook"
+    assert f"The preStop hook of app failed ({REFUSED})" in judgement.sentence
+    assert "Correct the hook first" in judgement.sentence
+
+
 def test_a_patch_drops_other_handlers_only_where_there_are_some() -> None:
     sleeping = {"lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}
     running = {"lifecycle": {"preStop": {"exec": {"command": ["sleep", "1"]}}}}

@@ -85,11 +85,17 @@ CONTAINERS: Mapping[str, Cause] = {
             "is needed; Kubernetes 1.30 on)",
             "node": "Leave host out of the preStop hook: the kubelet asks from the node, where $host is the node "
             "itself. Without host it asks the Pod.",
+            "otherPort": "port: $others in the httpGet of the preStop hook, because nothing listened on $port. A sleep "
+            "in the hook's place needs no port.",
+            "ports": "Correct the port in the httpGet of the preStop hook: nothing listened on $port; what listened: "
+            "$others. A sleep in the hook's place needs no port.",
+            "loopback": "$container listened on port $port only at $address, and the kubelet asks at the Pod's "
+            "address: let it listen on all addresses (0.0.0.0 or ::).",
             "notFound": "Put the program into the image, or correct its path: it is not there.",
             "notExecutable": "Make the file executable (`chmod +x` in the image), or call it by its interpreter.",
             "": "Run the hook's command in the container (`kubectl exec`) to see why it fails, and correct it.",
         },
-        lint=("hookCommandMissing", "hookPortUnresolved", "hookTcpSocket", "asksNode"),
+        lint=("hookCommandMissing", "hookPortUnresolved", "hookPortUndeclared", "hookTcpSocket", "asksNode"),
     ),
     "hookOutlived": Cause(
         title="A preStop hook takes longer than the grace period.",
@@ -106,17 +112,25 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "Shorten the preStop hook, or set terminationGracePeriodSeconds above $grace: it has to cover the "
             "hook and "
             "the time that the program takes to end.",
-            "loop": "Give the loop of the hook a limit that leaves time to end (`timeout $limit …`, half of the grace "
-            "period), and see what it waits for: $signal comes when the hook has ended, so what happens only on "
-            "$signal never happens in it, such as that the program closes its port. No grace period is enough for "
-            "that.",
+            "answer": "The kubelet waits for the answer to an httpGet hook without a time limit. If the page answers "
+            "slowly, set terminationGracePeriodSeconds above $grace: it has to cover the answer and the time that the "
+            "program takes to end. If the page never answers, such as because it waits for what happens only on "
+            "$signal, no grace period is enough: let it answer without that.",
+            "loop": "See what the loop of the hook waits for: $signal comes when the hook has ended, so what happens "
+            "only on $signal never happens in it, such as that the program closes its port. No grace period is enough "
+            "for that: leave the loop out. If it waits for something else, give it a limit (`timeout $limit …`), and "
+            "set terminationGracePeriodSeconds above that limit and what the program then takes to end, together.",
+            "loopFits": "Give the loop of the hook a limit that leaves time to end (`timeout $limit …`, half of the "
+            "grace period: the program took $drain), and see what it waits for: $signal comes when the hook has "
+            "ended, so what happens only on $signal never happens in it, such as that the program closes its port. No "
+            "grace period is enough for that.",
             "loopShort": "See what the loop of the hook waits for: $signal comes when the hook has ended, so what "
             "happens only on $signal never happens in it, such as that the program closes its port. No grace period is "
             "enough for that.",
             "sleep": "terminationGracePeriodSeconds: $wanted, or a shorter sleep: the grace period has to cover the "
             "hook and the time that the program takes to end.",
         },
-        lint=("hookOutlivesGrace",),
+        lint=("hookOutlivesGrace", "hookLoops"),
     ),
     "killed": Cause(
         title="The container still ran when its grace period was over, and was killed (exit code 137).",

@@ -18,6 +18,9 @@ REQUESTS: Mapping[str, Cause] = {
             "hookThere": "A preStop hook that first waits $seconds s$grace would keep the Pod serving until the rules "
             "have changed, up to $lag s after the DELETE$later; $why, so let that one wait before it does anything "
             "else.",
+            "hookFailed": "The preStop hook of $name failed ($because), so it kept nothing waiting: correct it first. "
+            "Then let it take at least $seconds s$grace, or put a sleep in its place: senders learned of the change up "
+            "to $lag s after the DELETE$later.",
         },
         lint=("noPauseBeforeStop", "hookStopsAtOnce", "localTrafficCutAtStop"),
     ),
@@ -28,6 +31,9 @@ REQUESTS: Mapping[str, Cause] = {
         fixes={
             "": "The application exits on SIGTERM without finishing what it has begun: let it stop listening, answer "
             "what is in flight, and then exit.",
+            "hookFailed": "The preStop hook of $name failed ($because), and the application exits on SIGTERM without "
+            "finishing what it has begun. Correct the hook first: it may be what was to drain it. If requests are "
+            "still cut off, let the application stop listening, answer what is in flight, and then exit.",
             "left": "PID 1 of $container exited on its stop signal while $names still ran, and with PID 1 the kernel "
             'kills everything in its container. Let PID 1 wait for its program (in a shell: `trap \'kill "$$pid"; wait '
             '"$$pid"\' TERM`), or begin the program with `exec`, so that it is PID 1.',
@@ -100,6 +106,7 @@ REQUESTS: Mapping[str, Cause] = {
             "other": "The readinessProbe of $name ($handler) succeeded while the application answered with errors: let "
             "what it asks succeed only when the application serves.",
         },
+        lint=("readinessOnlyConnects",),
     ),
     "unreadyPodsPublished": Cause(
         title="The Service sends to Pods that are not Ready: publishNotReadyAddresses.",
@@ -228,6 +235,7 @@ REQUESTS: Mapping[str, Cause] = {
             "preStop "
             "hook `$hook`$grace on $names keeps the application serving until no new requests come.",
         },
+        lint=("backendEndsFirst",),
     ),
     "unexplained": Cause(
         title="Requests were lost, and no Pod's end explains it.",

@@ -62,6 +62,7 @@ RESTARTS: Mapping[str, Cause] = {
             "such a value: set enableServiceLinks: false in the Pod's spec, or set the variable in env.",
             "inUse": "Another process of the Pod (or of the node, with hostNetwork) has that port: change one of them.",
         },
+        lint=("serviceLinkRead",),
     ),
     "mountHidesFile": Cause(
         title="A container crashed because a volume hides a file that it reads: a directory is mounted at the file's "

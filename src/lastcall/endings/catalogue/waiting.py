@@ -310,6 +310,9 @@ WAITING: Mapping[str, Cause] = {
             "": "it looks for $peer, which a StatefulSet makes only when $name is Ready, and DNS names only Pods that "
             "are Ready: podManagementPolicy: Parallel in the StatefulSet, and publishNotReadyAddresses: true in its "
             "Service $service",
+            "named": "$where names $peer, which the StatefulSet makes only when $name is Ready. If $name is Ready only "
+            "with its peers: podManagementPolicy: Parallel in the StatefulSet, and publishNotReadyAddresses: true in "
+            "its Service $service, unless it has that",
         },
     ),
     "budgetBlocks": Cause(

@@ -5,7 +5,7 @@
 import re
 
 from lastcall.endings.catalogue.lookup import fix, said
-from lastcall.endings.findings.changes import NOTHING, Remedy, in_pod, in_program, pause
+from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_pod, in_program, pause
 from lastcall.endings.findings.not_executed import is_not_executable
 from lastcall.endings.findings.observed import (
     HOOK_FAILED,
@@ -14,9 +14,10 @@ from lastcall.endings.findings.observed import (
     HOOK_SKIPPED,
     of_run,
 )
-from lastcall.endings.findings.probes import asked_node, without_host
+from lastcall.endings.findings.probes import REFUSED, asked_node, is_loopback, without_host
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Row
+from lastcall.endings.findings.words import listed
 from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.story import PAUSE_ENDED, Change, ContainerEnding, Ending, Finding, PreStop
 from lastcall.records import kinds
@@ -102,12 +103,41 @@ def _failed_remedy(c: ContainerEnding, hook: PreStop, ending: Ending) -> Remedy:
     missing = hook.exit_code == NOT_FOUND or "executable file not found" in hook_failure(hook.detail)
     missing = missing or "no such file or directory" in hook_failure(hook.detail)
     if hook.handler != "exec":
-        return NOTHING
+        return _refused_remedy(c, hook, ending) or NOTHING
     if missing and (match := _SLEEP.search(command)):
         return pause(fix("hookFailed", "sleep", seconds=match["seconds"]), c.name, c.kind, int(match["seconds"]))
     denied = is_not_executable(hook.exit_code, hook.output)
     variant = "notFound" if missing else "notExecutable" if denied else ""
     return in_program(fix("hookFailed", variant), "fixHook")
+
+
+def _refused_remedy(c: ContainerEnding, hook: PreStop, ending: Ending) -> Remedy | None:
+    """Return what to do about a hook whose connection to its own Pod was refused, by who listened there a moment later.
+
+    None where nobody looked, where the port is another container's, and where it was open by then.
+    """
+    refused, asks_pod = REFUSED.search(hook.detail), "//POD:" in _command(c, ending)
+    if hook.handler != "httpGet" or refused is None or not asks_pod or c.seen.sockets is None:
+        return None
+    port = int(refused[1])
+    if any(port in each.ports for each in ending.pod.containers if each.name != c.name):
+        return None
+    runs = [run for run in ending.containers if run.seen.sockets is not None]
+    listeners = [(run.name, each) for run in runs if run.seen.sockets for each in run.seen.sockets.listeners]
+    if there := [(name, each.address) for name, each in listeners if each.port == port]:
+        if any(name != c.name or not is_loopback(address) for name, address in there):
+            return None
+        facts = {"container": c.name, "port": port, "address": there[0][1]}
+        return in_program(fix("hookFailed", "loopback", **facts), "listenEverywhere")
+    reachable = sorted({(each.port, name) for name, each in listeners if not is_loopback(each.address)})
+    if not reachable:
+        return None
+    alone = all(name == c.name for _, name in reachable)
+    others = listed([str(number) if alone else f"{number} ({name})" for number, name in reachable])
+    if len(reachable) > 1 or not alone:
+        return in_program(fix("hookFailed", "ports", port=port, others=others), "fixHook")
+    asks = {"preStop": {"httpGet": {"port": reachable[0][0]}}}
+    return in_container(fix("hookFailed", "otherPort", port=port, others=others), c.name, c.kind, lifecycle=asks)
 
 
 def _command(c: ContainerEnding, ending: Ending) -> str:
@@ -144,8 +174,14 @@ def _longer_grace(c: ContainerEnding, ending: Ending) -> Remedy:
     if grace is None:
         return NOTHING
     if _LOOP.search(_command(c, ending)):
-        variant = "loop" if grace > 1 else "loopShort"  # half of it is for what comes after the hook
-        return in_program(fix("hookOutlived", variant, limit=grace // 2, signal=c.stop.signal), "fixHook")
+        limit = grace // 2  # half of it is for what comes after the hook
+        fits = c.exit.at is not None and not c.exit.sigkilled and c.drain_seconds < grace - limit
+        variant = "loopShort" if not limit else "loopFits" if fits else "loop"
+        facts = {"limit": limit, "signal": c.stop.signal, "drain": _s(c.drain_seconds)}
+        return in_program(fix("hookOutlived", variant, **facts), "fixHook")
+    if c.hook is not None and c.hook.handler == "httpGet":  # it has no time limit (lifecycle/handlers.go)
+        longer = Change({"terminationGracePeriodSeconds": 2 * grace}, "fixHook")
+        return Remedy(fix("hookOutlived", "answer", grace=grace, signal=c.stop.signal), longer)
     slept = _SLEEP.search(_command(c, ending))
     wanted = max(2 * grace, int(slept["seconds"]) + _SPARE_SECONDS if slept else 0)
     return in_pod(fix("hookOutlived", grace=grace), terminationGracePeriodSeconds=wanted)

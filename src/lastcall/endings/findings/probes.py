@@ -2,6 +2,7 @@
 
 # check: pure
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -15,6 +16,8 @@ from lastcall.endings.findings.words import listed
 from lastcall.endings.story import Change, ContainerEnding, ContainerFacts, Ending, Finding, PodFacts
 from lastcall.records import kinds
 
+REFUSED = re.compile(r":(\d+): connect: connection refused")
+"""What Go says of a port on which nothing listens (net.OpError)."""
 _REFUSED = "connection refused"
 
 
@@ -86,13 +89,14 @@ def _refused(s: RunSubject) -> Refused | None:
         return None
     port = int(facts["port"])
     open_ = [(str(each["address"]), int(each["port"])) for each in listeners]
-    reachable = sorted({number for address, number in open_ if not _is_loopback(address)})
+    reachable = sorted({number for address, number in open_ if not is_loopback(address)})
     if asked_node(s.ending.pod, s.run.name, "readinessProbe"):
         return None
     return Refused(port, tuple(reachable), tuple(address for address, number in open_ if number == port))
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Return whether only the Pod itself reaches what listens at this address."""
     return ip_address(address).is_loopback
 
 

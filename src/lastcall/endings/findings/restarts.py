@@ -18,7 +18,7 @@ from lastcall.endings.findings.neighbours import needs_neighbour
 from lastcall.endings.findings.not_executed import NotExecuted, is_not_executable, not_executed
 from lastcall.endings.findings.post_start import KINDS as HOOK_KINDS
 from lastcall.endings.findings.post_start import because, hook_of, more, remedy
-from lastcall.endings.findings.probes import asked_node, other_port, without_host
+from lastcall.endings.findings.probes import REFUSED, asked_node, other_port, without_host
 from lastcall.endings.findings.subjects import ContainerSubject
 from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import after_start, exit_code
@@ -36,7 +36,6 @@ from lastcall.endings.story import (
 from lastcall.records import kinds
 from lastcall.records.said import joined, tell
 
-_REFUSED = re.compile(r":(\d+): connect: connection refused")
 _STATUS = re.compile(r"statuscode: (\d+)")
 _SIGNAL = re.compile(r"\bSIG(?:TERM|INT|HUP|QUIT|USR[12])\b|\b(?:received|caught|got)\b.{0,20}\bsignal\b", re.I)
 """Words of a program that a signal ends."""
@@ -130,7 +129,7 @@ def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str, *
     startup = c.exit.ended_by == "startupProbe"
     id_ = "startupProbeKilled" if startup else "livenessProbeKilled"
     never = startup or (c.seen.probe is not None and c.seen.probe.succeeded_before is False)
-    refused, late = _REFUSED.search(output), _LATE.search(output)
+    refused, late = REFUSED.search(output), _LATE.search(output)
     slow_command = never and not startup and _COMMAND_LATE.search(output) is not None
     slow_start = never and not startup and not had_started and not slow_command
     others = sorted({each.port for each in c.seen.sockets.listeners}) if c.seen.sockets else []

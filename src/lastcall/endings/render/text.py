@@ -22,7 +22,7 @@ from lastcall.endings.verdict import had_ended, is_deleted, is_ongoing, lives_on
 from lastcall.records import kinds
 from lastcall.records.explain import explain_record
 from lastcall.records.sentences import DETAIL, STEP, Style
-from lastcall.records.text import printable, seconds
+from lastcall.records.text import printable, seconds, without_repeats
 from lastcall.records.words import words_for
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ def story(ending: Ending, width: int, *, with_rules: bool = False, with_steps: b
         parts += [Text(), notes]
     for heading, lines in last_words(ending):
         parts += [Text(), Text(f"{printable(heading)}:", style="bold")]
-        parts += [Text(f"  {printable(line, 1000)}", style="italic") for line in lines]
+        shown = without_repeats(printable(line, 1000) for line in lines)
+        parts += [Text(f"  {line}", style="italic") for line in shown]
     return Group(*parts)
 
 

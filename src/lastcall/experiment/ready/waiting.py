@@ -15,7 +15,7 @@ from lastcall.experiment.reasons.object_events import (
     webhooks_of,
     why_late,
 )
-from lastcall.experiment.reasons.siblings import fix_of_old_pod
+from lastcall.experiment.reasons.siblings import fix_of_named_peers, fix_of_old_pod
 from lastcall.experiment.reasons.why_not_ready import (
     Refused,
     Unschedulable,
@@ -156,16 +156,19 @@ class Waiting:
         late = those or [pod for pod in pods if pod not in ending and not is_ready(pod) and not _is_done(pod)]
         lines = [line for pod in ending for line in why_still_there(pod, now=now(self.clock))]
         causes = list(causes_in("", lines))
-        for each in await self.there.late():
+        owners = await self.there.late()
+        for each in owners:
             events = await events_around(client, each.obj)
             webhooks = await webhooks_of(client, events)
             said = without_repeats(why_no_pods(each.what, each.obj, each.ready, each.wanted, events, webhooks), lines)
             lines += said
             causes += causes_in(each.what, said)
         explained = await why_late(client, self.clock, late, self.records, self.version)
-        found = (fix_of_old_pod(pod, pods, now(self.clock)) for pod in late)
+        found = [fix_of_old_pod(pod, pods, now(self.clock)) for pod in late]
+        if all(each.id != "peersNotPublished" for each in explained.causes):
+            found += [fix_of_named_peers(pod, each.obj, pods, explained.lines) for pod in late for each in owners]
         if in_the_way := next(filter(None, found), ""):
-            # Of a probe that the old Pod answers there is nothing to correct.
+            # Of a probe that the old Pod answers, or that says that others are missing, there is nothing to correct.
             added = (*(line for line in explained.lines if not line.endswith("[probeFailed]")), f"  fix: {in_the_way}")
             others = (each for each in explained.causes if each.id != "probeFailed")
             explained = Explained(added, (*others, *causes_in("", added[-1:])))

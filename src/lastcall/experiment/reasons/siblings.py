@@ -55,6 +55,57 @@ def fix_of_peers(pod: Object, printed: Iterable[str]) -> str:
     return fix_of("peersNotPublished", name=name_of(pod), peer=f"{base}-{min(later)}", service=service)
 
 
+def fix_of_named_peers(pod: Object, owner: Object, pods: Iterable[Object], why: Iterable[str]) -> str:
+    """Return the fix for a Pod that answers its probe with a failure, and whose containers are given names of members
+    that its StatefulSet `owner` makes only when it is Ready (stateful_set_control.go:updateStatefulSet). "" for others.
+
+    `pods` are those that exist, `why` says why it is not Ready.
+    """
+    spec = owner.get("spec") or {}
+    if not _is_member(pod, owner) or not _only_unready(pod):
+        return ""
+    if spec.get("podManagementPolicy") == "Parallel" or not any(map(_answers_failure, why)):
+        return ""
+    base, _, ordinal = name_of(pod).rpartition("-")
+    first = (spec.get("ordinals") or {}).get("start") or 0
+    replicas = spec.get("replicas")
+    made = {name_of(each) for each in pods}
+    end = first + (1 if replicas is None else replicas)
+    missing = {each for number in range(int(ordinal) + 1, end) if (each := f"{base}-{number}") not in made}
+    for where, text in _given(pod):
+        named = set(re.findall(rf"(?<![\w.-])({re.escape(base)}-\d+)(?![\w-])", text)) & missing
+        if named:
+            peer = min(named, key=lambda each: int(each.rpartition("-")[2]))
+            facts = {"where": where, "peer": peer, "name": name_of(pod), "service": spec.get("serviceName") or "?"}
+            return fix_of("peersNotPublished", "named", **facts)
+    return ""
+
+
+_FAILURE = re.compile(
+    r"(?i)readiness probe failed: (?!.*(?:connection refused|statuscode: [1-4]|deadline|timed? ?out))"
+)
+
+
+def _answers_failure(line: str) -> bool:
+    """Return whether a program that listens says that it is not ready: a 5xx, or a command that fails."""
+    return _FAILURE.search(line) is not None
+
+
+def _given(pod: Object) -> Iterator[tuple[str, str]]:
+    """Yield what the containers of a Pod are given as text, with its place."""
+    for each in pod["spec"]["containers"]:
+        for variable in each.get("env") or ():
+            yield f"{variable.get('name')} in env of {each['name']}", str(variable.get("value") or "")
+        for field in ("command", "args"):
+            yield f"{field} of {each['name']}", " ".join(map(str, each.get(field) or ()))
+
+
+def _is_member(pod: Object, owner: Object) -> bool:
+    """Return whether the owner is the Pod's StatefulSet."""
+    references = pod["metadata"].get("ownerReferences") or ()
+    return any((each.get("kind"), each.get("uid")) == ("StatefulSet", uid_of(owner)) for each in references)
+
+
 def _only_unready(pod: Object) -> bool:
     """Whether its containers all run, for the first time, and some are not ready."""
     statuses: Sequence[Object] = (pod.get("status") or {}).get("containerStatuses") or ()

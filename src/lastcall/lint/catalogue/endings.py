@@ -108,6 +108,37 @@ ENDINGS: tuple[Rule, ...] = (
         "Use exec, httpGet or sleep.",
     ),
     Rule(
+        "hookPortUndeclared",
+        "warning",
+        "dependsOnApplication",
+        "The preStop hook asks a port that nothing in the Pod names.",
+        "If nothing listens there, the hook fails at once (FailedPreStopHook): it does no work, and does not wait.",
+        f"{_HOOKS}:runHTTPHandler",
+        "Ask the port that the container listens on, and declare it.",
+    ),
+    Rule(
+        "hookLoops",
+        "warning",
+        "dependsOnApplication",
+        "The preStop hook waits in a loop without a time limit.",
+        "The stop signal comes when the hook has ended. If the loop waits for what the application does only on that "
+        "signal, it takes the whole grace period, and SIGKILL follows 2 s later.",
+        _KILL,
+        "Leave the loop out if the application drains on the stop signal; else limit it (`timeout`), and leave time to "
+        "end.",
+    ),
+    Rule(
+        "signalsPause",
+        "warning",
+        "dependsOnApplication",
+        "A command signals PID 1 in a Pod with shareProcessNamespace: true.",
+        "PID 1 is the Pod's pause process. It exits on SIGINT and SIGTERM, the kernel then kills every container of "
+        "the Pod, and the kubelet makes a new sandbox (SandboxChanged). It ignores other signals.",
+        "build/pause/linux/pause.c; pid_namespaces(7)",
+        "Signal the program by its own PID (`kill -TERM $(cat FILE)`, `pkill -f PATTERN`), or leave "
+        "shareProcessNamespace out.",
+    ),
+    Rule(
         "hookStopsAtOnce",
         "warning",
         "dependsOnApplication",
@@ -134,6 +165,16 @@ ENDINGS: tuple[Rule, ...] = (
         "if it stops listening at once, requests in between are refused.",
         "kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle#pod-termination-flow",
         "Add a preStop sleep of some seconds, unless the application keeps serving after the stop signal.",
+    ),
+    Rule(
+        "backendEndsFirst",
+        "warning",
+        "dependsOnApplication",
+        "A preStop hook keeps the container that is sent to, and not the one in the same Pod that it asks.",
+        "All containers of a Pod get their stop signal at once, unless a hook holds it: the one behind may be gone "
+        "while the one in front still passes requests on, and answers them with errors.",
+        "pkg/kubelet/kuberuntime/kuberuntime_manager.go:killContainersWithSyncResult",
+        "Give both the hook, or make the one behind a native sidecar (in initContainers, with restartPolicy: Always).",
     ),
     Rule(
         "shellKeepsSignal",
@@ -207,6 +248,15 @@ ENDINGS: tuple[Rule, ...] = (
         "The Pod counts as ready as soon as its process has started: requests arrive before it listens.",
         f"{_PROBES}; pkg/kubelet/prober/prober_manager.go",
         "Add a readinessProbe that succeeds when the application serves.",
+    ),
+    Rule(
+        "readinessOnlyConnects",
+        "info",
+        "dependsOnApplication",
+        "The readinessProbe only connects, and another probe of the same port speaks HTTP.",
+        "A port may be open before the application serves: requests then get errors from a Pod that is Ready.",
+        f"{_PROBES}; pkg/probe/tcp/tcp.go",
+        "Use httpGet of a page that succeeds when the application serves.",
     ),
     Rule(
         "probePortUnresolved",

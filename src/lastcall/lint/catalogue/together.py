@@ -178,6 +178,16 @@ TOGETHER: tuple[Rule, ...] = (
         "Correct the name, or add the Service.",
     ),
     Rule(
+        "serviceLinkRead",
+        "warning",
+        "dependsOnApplication",
+        "A program reads a variable that the kubelet sets for a Service.",
+        "The kubelet sets NAME_PORT to `tcp://ADDRESS:PORT` for each Service of the namespace that is there when the "
+        "container starts: a program that expects a number fails on it.",
+        "pkg/kubelet/envvars/envvars.go:makeLinkVariables",
+        "Set enableServiceLinks: false in the Pod's spec, or set the variable in env.",
+    ),
+    Rule(
         "budgetNeverAllows",
         "error",
         "certain",

@@ -11,6 +11,7 @@ from lastcall.lint.application import Application, Container, Workload
 from lastcall.lint.mounted import mounted_file
 from lastcall.lint.rules.programs import missing_program
 from lastcall.lint.subject import Finding, Op, found
+from lastcall.lint.texts import own_ports_in, ports_of
 
 LEAST_LEFT = 5
 """Seconds that a container should have left of the grace period after its hook."""
@@ -33,6 +34,7 @@ def findings(app: Application) -> Iterator[Finding]:
             yield from _signal(workload, container)
             yield from _drain(workload, container)
         yield from _no_pause(workload)
+        yield from _ends_first(workload)
 
 
 def _grace(workload: Workload) -> Iterator[Finding]:
@@ -280,3 +282,28 @@ def _no_pause(workload: Workload) -> Iterator[Finding]:
     )
     fix = f"lifecycle: {{preStop: {{sleep: {{seconds: {PAUSE}}}}}}}, unless it keeps serving for some seconds."
     yield found("noPauseBeforeStop", workload.subject, container.path, text, fix=fix, patch=[patch])
+
+
+def _ends_first(workload: Workload) -> Iterator[Finding]:
+    """What the containers that are sent to, and that a hook keeps, ask in their own Pod."""
+    if not workload.serving or workload.ends_by_itself:
+        return
+    kept = [each for each in workload.served if (hook_seconds(each) or 0.0) >= 1]
+    for container in workload.containers:
+        if container.role != "container" or (container.spec.get("lifecycle") or {}).get("preStop"):
+            continue
+        for front in kept:
+            asked = own_ports_in(workload, front) & ports_of(container) - ports_of(front)
+            if front is container or not asked:
+                continue
+            seconds = hook_seconds(front) or 0.0
+            text = (
+                f"The preStop hook of {front.name} keeps it for {seconds:g} s, and {container.name} behind it (port "
+                f"{min(asked)}) has none: it gets its stop signal at once, while {front.name} still passes requests on."
+            )
+            lifecycle = (*container.path, "lifecycle")
+            hook = {"sleep": {"seconds": int(seconds)}}
+            has = workload.subject.has(lifecycle)
+            patch = Op("add", (*lifecycle, "preStop"), hook) if has else Op("add", lifecycle, {"preStop": hook})
+            yield found("backendEndsFirst", workload.subject, container.path, text, patch=[patch])
+            break

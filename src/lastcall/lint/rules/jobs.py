@@ -1,12 +1,13 @@
 """Jobs and CronJobs."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lastcall.kube.api import CRONJOBS
 from lastcall.lint import commands, images
-from lastcall.lint.application import Application, Workload
+from lastcall.lint.application import Application, Container, Workload
 from lastcall.lint.subject import Finding, Op, found
+from lastcall.lint.texts import command_of, own_ports_in, ports_of
 
 _OFTEN = re.compile(r"(\*|\*/([1-5]))( \*){4}\s*\Z")
 """Every minute to every five minutes."""
@@ -28,9 +29,16 @@ def _sidecars(workload: Workload) -> Iterator[Finding]:
         argv = [*(container.spec.get("command") or []), *(container.spec.get("args") or [])]
         certain = commands.never_ends(argv)
         image = str(container.spec.get("image"))
-        if not certain and not images.runs_for_ever(image, own_command=bool(argv)):
+        if certain:
+            why = "its command goes on forever"
+        elif images.runs_for_ever(image, own_command=bool(argv)):
+            why = f"images such as {image} run until they are stopped"
+        elif served := _served(workload, container, own):
+            why = (
+                f"it serves port {served[1]} of the Pod, which {served[0]} asks, and servers run until they are stopped"
+            )
+        else:
             continue
-        why = "its command goes on forever" if certain else f"images such as {image} run until they are stopped"
         text = f"{container.name} never ends by itself ({why}): {workload} never completes."
         raw = {key: value for key, value in _raw(workload, container.path).items() if key != "restartPolicy"}
         sidecar = {**raw, "restartPolicy": "Always"}
@@ -45,6 +53,25 @@ def _sidecars(workload: Workload) -> Iterator[Finding]:
             patch=[Op("remove", container.path), add],
             certainty="certain" if certain else None,
         )
+
+
+_TOLD_TO_END = re.compile("quit|exit|shutdown|pkill|kill", re.I)
+"""Words of a page or flag by which a server is told that the work is done."""
+
+
+def _served(workload: Workload, container: Container, others: Sequence[Container]) -> tuple[str, int] | None:
+    """Return (container, port) of another one that connects to this one, which is a server then; None for none.
+
+    A server whose command line speaks of a way to end it may be told by the other one.
+    """
+    if _TOLD_TO_END.search(" ".join(command_of(container))) or workload.pod_spec.get("shareProcessNamespace"):
+        return None
+    ports = ports_of(container)
+    for other in others:
+        asked = own_ports_in(workload, other) & ports if other is not container else set()
+        if asked and not ports_of(other) & asked:
+            return other.name, min(asked)
+    return None
 
 
 def _raw(workload: Workload, path: tuple[str | int, ...]) -> dict[str, object]:

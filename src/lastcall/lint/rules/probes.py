@@ -25,6 +25,7 @@ def findings(app: Application) -> Iterator[Finding]:
                     yield from _one(workload, container, kind)
             yield from _at_the_node(workload, container)
             yield from _liveness(workload, container)
+            yield from _only_connects(workload, container)
         yield from _readiness(workload)
 
 
@@ -151,6 +152,30 @@ def _liveness(workload: Workload, container: Container) -> Iterator[Finding]:
                 f"{gives_up} s without an answer, the latter stops requests only after {out} s."
             )
             yield found("livenessNotPatient", workload.subject, path, text)
+
+
+def _only_connects(workload: Workload, container: Container) -> Iterator[Finding]:
+    """A readinessProbe that only connects to a port on which another probe of the container speaks HTTP."""
+    readiness = container.spec.get("readinessProbe") or {}
+    port = _number(container, (readiness.get("tcpSocket") or {}).get("port"))
+    if port is None or not workload.serving or container not in workload.served or container.spec.get("startupProbe"):
+        return
+    get = (container.spec.get("livenessProbe") or {}).get("httpGet") or {}
+    if _number(container, get.get("port")) != port:
+        return
+    text = (
+        f"The readinessProbe of {container.name} only connects to port {port}, on which it answers HTTP (its "
+        f"livenessProbe asks {get.get('path') or '/'}): it is Ready as soon as the port is open, even if the "
+        "application still answers with errors."
+    )
+    yield found("readinessOnlyConnects", workload.subject, (*container.path, "readinessProbe"), text)
+
+
+def _number(container: Container, port: str | int | None) -> int | None:
+    """Return a port of a probe as a number; None for a name that the container does not declare."""
+    named = {each.get("name"): each.get("containerPort") for each in container.ports if each.get("name")}
+    found = named.get(port, port)
+    return int(str(found)) if str(found).isdigit() else None
 
 
 def _slow_page(liveness: Object, readiness: Object | None) -> str:

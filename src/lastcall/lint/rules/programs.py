@@ -18,14 +18,15 @@ def findings(app: Application) -> Iterator[Finding]:
             yield from _after_exec(workload, container)
 
 
-_COMMANDS: tuple[tuple[str, ...], ...] = (
+COMMANDS: tuple[tuple[str, ...], ...] = (
     (), ("lifecycle", "postStart", "exec"), ("lifecycle", "preStop", "exec"), ("startupProbe", "exec"),
     ("livenessProbe", "exec"), ("readinessProbe", "exec"),
 )  # fmt: skip
+"""Where a container has a command."""
 
 
 def _one_word(workload: Workload, container: Container) -> Iterator[Finding]:
-    for path in _COMMANDS:
+    for path in COMMANDS:
         argv = (value_at(container.spec, path) or {}).get("command") or []
         if not argv or " " not in argv[0].strip():
             continue
@@ -39,7 +40,7 @@ def _one_word(workload: Workload, container: Container) -> Iterator[Finding]:
 
 def _not_executable(workload: Workload, container: Container) -> Iterator[Finding]:
     """A file of a ConfigMap that is run by its name; the kernel refuses it to root, too."""
-    for path in _COMMANDS:
+    for path in COMMANDS:
         argv = (value_at(container.spec, path) or {}).get("command") or []
         script = commands.shell_script(argv)
         lines = [argv] if script is None else commands.commands_of(script)
@@ -61,7 +62,7 @@ def _not_executable(workload: Workload, container: Container) -> Iterator[Findin
 
 def _scripts(workload: Workload, container: Container) -> Iterator[Finding]:
     """A script of a ConfigMap that the kernel cannot run, or whose lines a shell does not understand."""
-    for path in _COMMANDS:
+    for path in COMMANDS:
         argv = (value_at(container.spec, path) or {}).get("command") or []
         script = commands.shell_script(argv)
         lines = [argv] if script is None else commands.commands_of(script)
@@ -93,7 +94,7 @@ def _scripts(workload: Workload, container: Container) -> Iterator[Finding]:
 
 def _after_exec(workload: Workload, container: Container) -> Iterator[Finding]:
     """Commands that come after the one that takes the shell's place."""
-    for path in _COMMANDS:
+    for path in COMMANDS:
         source, argv = (value_at(container.spec, path) if path else container.spec) or {}, []
         argv = [*(source.get("command") or []), *((source.get("args") or []) if not path else [])]
         script, whose = commands.shell_script(argv), "its shell"

@@ -1,11 +1,13 @@
 """Services and Ingresses: whether they lead to Pods, and to which of their ports."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from lastcall.kube.api import DEPLOYMENTS, INGRESSES, SERVICES, Object
 from lastcall.lint.application import Application, Workload
 from lastcall.lint.subject import Finding, Op, Subject, found
+from lastcall.lint.texts import texts_of
 from lastcall.manifests import Path, closest, labels_text, similar_labels
 
 
@@ -15,6 +17,7 @@ def findings(app: Application) -> Iterator[Finding]:
             yield from _selects(app, service)
             yield from _ports(app, service)
             yield from _addresses(app, service)
+            yield from _links(app, service)
         if service.spec.get("publishNotReadyAddresses") and service.spec.get("clusterIP") != "None":
             path: Path = ("spec", "publishNotReadyAddresses")
             text = f"Service {service.name} sends to Pods that are not ready, and to those that are ending."
@@ -22,6 +25,35 @@ def findings(app: Application) -> Iterator[Finding]:
     for ingress in app.of(INGRESSES):
         for backend, path in _backends(ingress):
             yield from _backend(app, ingress, backend, path)
+
+
+_READS = r"(?:environ|[gG]etenv|ENV|env|\$)(?:\.get|\.fetch)?[\s(\['\"{.]*"
+"""How programs, and shells, read a variable of the environment."""
+
+
+def _links(app: Application, service: Subject) -> Iterator[Finding]:
+    """A variable of the kubelet's for a Service (envvars.go:makeEnvVariableName) that a program reads as its own."""
+    if service.spec.get("clusterIP") == "None":
+        return
+    name = service.name.upper().replace("-", "_")
+    read = re.compile(rf"{_READS}{re.escape(name)}_PORT(?![A-Z0-9_])")
+    of_links = re.compile(rf"tcp://|(?<![A-Z0-9_]){re.escape(name)}_(?:SERVICE_HOST|PORT_\d|PORT=)")
+    for workload in app.in_namespace(service.namespace):
+        if workload.pod_spec.get("enableServiceLinks") is False:
+            continue
+        for container in workload.all_containers:
+            own = [each.get("name") for each in container.spec.get("env") or ()]
+            texts = list(texts_of(workload, container))
+            if f"{name}_PORT" in own or container.spec.get("envFrom") or any(map(of_links.search, texts)):
+                continue
+            if any(map(read.search, texts)):
+                text = (
+                    f"{container.name} reads {name}_PORT, which the kubelet sets to tcp://ADDRESS:PORT because of "
+                    f"Service {service.name}."
+                )
+                links = (*workload.spec_path, "enableServiceLinks")
+                patch = [Op("replace" if workload.subject.has(links) else "add", links, False)]
+                yield found("serviceLinkRead", workload.subject, container.path, text, patch=patch)
 
 
 def _addresses(app: Application, service: Subject) -> Iterator[Finding]:

@@ -113,6 +113,75 @@ def test_a_failed_hook_is_advised_by_how_it_failed(
     assert finding is not None and advice in finding.advice
 
 
+def refused(
+    tape: Any,
+    port: int,
+    listeners: dict[str, list[tuple[str, int]]],
+    asked: str = "POD",
+) -> Finding:
+    """The httpGet hook of app is refused on a port; `listeners` are those of each container at its stop signal."""
+    tape.pod = PodFacts(tape.uid, "default", "web", containers=tuple(ContainerFacts(name) for name in listeners))
+    for name in listeners:
+        tape.started(name)
+    tape.accepted(10)
+    tape.observed(10)
+    message = f'Get "http://10.244.0.2:{port}/drain": dial tcp 10.244.0.2:{port}: connect: connection refused'
+    tape.hook(0.01, 0.05, "failed", handler="httpGet", command=f"GET http://{asked}:{port}/drain", message=message)
+    for name, open_ in listeners.items():
+        tape.stop(0.1, 10, container=name)
+        there = [{"address": address, "port": number, "backlog": 0} for address, number in open_]
+        if there:
+            facts = {"signal": "SIGTERM", "listeners": there, "connections": 0, "scope": "container"}
+            tape.add(0.11, "runtime", k.SOCKETS_AT_STOP, name, **facts)
+        tape.exit(0.2, 0, container=name)
+    finding = found(tape, "hookFailed")
+    assert finding is not None
+    return finding
+
+
+def test_a_hook_that_asks_a_port_on_which_nothing_listens_is_advised_to_ask_the_one_that_is_open(new_tape: Any) -> None:
+    finding = refused(new_tape(), 8081, {"app": [("0.0.0.0", 9090), ("127.0.0.1", 5000)]})
+    assert "port: 9090 in the httpGet of the preStop hook, because nothing listened on 8081" in finding.advice
+    assert "A sleep" in finding.advice
+    change = {"containers": [{"name": "app", "lifecycle": {"preStop": {"httpGet": {"port": 9090}}}}]}
+    assert finding.change is not None and finding.change.patch == change
+
+
+def test_of_several_open_ports_a_hook_is_advised_to_choose(new_tape: Any) -> None:
+    finding = refused(new_tape(), 8081, {"app": [("::", 9090), ("0.0.0.0", 8080)]})
+    assert "nothing listened on 8081; what listened: 8080 and 9090" in finding.advice
+    assert finding.change is not None and (finding.change.patch, finding.change.program) == (None, "fixHook")
+
+
+def test_the_port_of_another_container_is_named_with_it(new_tape: Any) -> None:
+    finding = refused(new_tape(), 8081, {"app": [("0.0.0.0", 8080)], "proxy": [("0.0.0.0", 15020)]})
+    assert "what listened: 8080 (app) and 15020 (proxy)" in finding.advice
+    finding = refused(new_tape(), 8081, {"app": [("127.0.0.1", 8080)], "proxy": [("0.0.0.0", 15020)]})
+    assert "what listened: 15020 (proxy)" in finding.advice
+    assert finding.change is not None and finding.change.patch is None
+
+
+def test_a_port_that_is_open_only_at_the_loopback_is_not_one_to_choose(new_tape: Any) -> None:
+    finding = refused(new_tape(), 8081, {"app": [("127.0.0.1", 8081), ("0.0.0.0", 8080)]})
+    assert "listened on port 8081 only at 127.0.0.1" in finding.advice
+    assert finding.change is not None and finding.change.program == "listenEverywhere"
+
+
+@pytest.mark.parametrize(
+    ("listeners", "asked"),
+    [
+        ({"app": [("0.0.0.0", 8081)]}, "POD"),  # a moment later
+        ({"app": [("0.0.0.0", 8080)], "proxy": [("0.0.0.0", 8081)]}, "POD"),  # its own end was quicker
+        ({"app": []}, "POD"),  # nobody looked, or nothing was open
+        ({"app": [("0.0.0.0", 8080)]}, "10.0.0.9"),  # it is another host's
+    ],
+)
+def test_where_no_other_port_is_known_to_be_right_none_is_named(
+    new_tape: Any, listeners: dict[str, list[tuple[str, int]]], asked: str
+) -> None:
+    assert "nothing listened" not in refused(new_tape(), 8081, listeners, asked).advice
+
+
 def test_a_hook_that_asks_the_node_in_place_of_its_pod_is_advised_to_ask_the_pod(new_tape: Any) -> None:
     tape = new_tape()
     asks = (("lifecycle.preStop", "httpGet", "localhost"),)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.experiment.reasons.siblings import fix_of_old_pod, fix_of_peers
+from lastcall.experiment.reasons.siblings import fix_of_named_peers, fix_of_old_pod, fix_of_peers
 from lastcall.world.clock import rfc3339
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -79,3 +79,49 @@ def test_who_looks_for_one_before_it_or_is_no_member_does_not() -> None:
     assert fix_of_peers(member(1), [PRINTED]) == ""
     assert fix_of_peers(member(0, "ReplicaSet"), [PRINTED]) == ""
     assert fix_of_peers(member(0), ["ring-1.rings: unknown", "waiting"]) == ""
+
+
+NAMES = "registry-0.peers,registry-1.peers,registry-2.peers"
+UNREADY = "  Event Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 503"
+
+
+def named(
+    names: str = NAMES,
+    why: str = UNREADY,
+    others: tuple[str, ...] = (),
+    policy: str = "OrderedReady",
+    replicas: int = 3,
+) -> str:
+    owner = {
+        "metadata": {"name": "registry", "uid": "s"},
+        "spec": {"serviceName": "peers", "podManagementPolicy": policy, "replicas": replicas},
+    }
+    first = pod("registry-0", 0, None, env=[{"name": "POD_NAME"}, {"name": "INITIAL_CLUSTER", "value": names}])
+    first["metadata"]["ownerReferences"] = [{"kind": "StatefulSet", "name": "registry", "uid": "s"}]
+    return fix_of_named_peers(first, owner, [first, *(pod(each, 1, None) for each in others)], [why])
+
+
+def test_a_member_that_is_given_names_of_later_ones_and_is_not_ready_may_wait_for_them() -> None:
+    fix = named()
+    assert "INITIAL_CLUSTER in env of app names registry-1, which the StatefulSet makes only when registry-0" in fix
+    assert "If registry-0 is Ready only with its peers: podManagementPolicy: Parallel" in fix
+    assert "its Service peers, unless it has that [peersNotPublished]" in fix
+    assert named("registry-0,registry-1", why="Readiness probe failed: no quorum") != "", "a command that fails"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"policy": "Parallel"},
+        {"replicas": 1},
+        {"others": ("registry-1", "registry-2")},
+        {"names": "registry-0.peers"},
+        {"names": "my-registry-1.peers, registry-10-x"},
+        {"why": UNREADY.replace("503", "404")},
+        {"why": "Readiness probe failed: dial tcp 10.244.0.2:8300: connect: connection refused"},
+        {"why": "Readiness probe failed: context deadline exceeded"},
+    ],
+    ids=str,
+)
+def test_where_no_member_is_missing_or_another_reason_is_seen_its_peers_are_not_named(changes: dict[str, Any]) -> None:
+    assert named(**changes) == ""
