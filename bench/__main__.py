@@ -64,7 +64,7 @@ OTHERS = {
     "trace": "what `lastcall trace` costs while Pods end: CPU, memory, requests (5 min; --pods 5000)",
     "memory": "what clients make the control plane hold: MB during attacks and a minute later (10 min; --only NAME)",
     "turns": "all of the first line, 20 Pods at once and the API, in turns with another checkout (30 min; PATH)",
-    "prompt": "from Enter to the prompt of `lastcall run`, in turns with another checkout (3 min; PATH --turns 15)",
+    "prompt": "from Enter to first line and prompt of `lastcall run` (3 min; --turns 15; PATH: in turns with it)",
     "counts": "requests, processes, mounts, wake-ups of a Pod's life: exact (1 min; --pods 20)",
     "service-nodes": "EndpointSlice written → the rules of the last of 3 nodes (1 min; N: how many times, 20)",
     "diagnosis": "how well causes are named: applications that are broken on purpose (1 h; --kernel 120 --virtual 500)",

@@ -2,7 +2,6 @@
 
 import signal
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, cast
 
@@ -115,6 +114,9 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         word = args[0]
         if self.get_command(ctx, word) is None and not word.startswith("-"):
+            # late: only for a word that is no command
+            from difflib import get_close_matches
+
             near = get_close_matches(word, [*COMMANDS, *OTHER_WORDS], 1)
             meant = f" Did you mean {near[0]}?" if near else " lastcall --help lists the commands."
             ctx.fail(f"No such command {word!r}.{meant}")

@@ -7,7 +7,6 @@ import click
 
 from lastcall.cli.terminal import ask, say
 from lastcall.errors import UserError
-from lastcall.experiment.existing import check_yes, is_allowed
 
 yes_option = click.option(
     "--yes",
@@ -19,6 +18,9 @@ yes_option = click.option(
 
 def confirm(context: str, lines: Sequence[str], yes: str) -> None:
     """Print the plan, and return when the context's name was typed or given. Raise UserError otherwise."""
+    # late: only with --context
+    from lastcall.experiment.existing import check_yes, is_allowed
+
     check_yes(context, yes)
     say(*lines, err=True)
     if yes:

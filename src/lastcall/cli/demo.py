@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from lastcall.cli.run.options import make_options, run_options
+from lastcall.cli.run.options import run_options
 from lastcall.cli.sectioned_help import SectionedCommand
 
 DEMOS = {
@@ -26,6 +26,7 @@ def demo(which: str, **options: Any) -> None:
     The manifests are those of examples/. Exit status as for `lastcall run`: 3 for the Pod that is killed.
     """
     # late: 100 ms of `demo --help`
+    from lastcall.cli.run.asked import make_options
     from lastcall.cli.run.experiment import run_manifests
     from lastcall.manifests import load_manifests
 

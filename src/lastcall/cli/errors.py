@@ -8,7 +8,6 @@ A traceback is never shown, except with `LASTCALL_DEBUG=1`.
 import io
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -92,6 +91,9 @@ def _say(tell: Tell, text: str, status: int, error: BaseException) -> int:
 
 def _debug(error: BaseException) -> None:
     if os.environ.get("LASTCALL_DEBUG"):
+        # late: only to debug
+        import traceback
+
         say_all("".join(traceback.format_exception(error)), err=True)
 
 

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -168,8 +167,7 @@ def output_file_option(help: str = "") -> Callable[[F], F]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(NamedTuple):
     """Where manifests come from, and the namespace of objects that name none."""
 
     manifests: tuple[str, ...]

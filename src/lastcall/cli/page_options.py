@@ -1,12 +1,14 @@
 """`--ui`, `--ui-port`, `--ui-read-only` and `--open` of the commands that have a cluster."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from lastcall.cli.options import Whole
-from lastcall.ui import AskedPage
+
+if TYPE_CHECKING:
+    from lastcall.ui import AskedPage
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,8 +52,13 @@ def page_options(command: F) -> F:
     return command
 
 
-def asked_page(options: dict[str, Any]) -> AskedPage | None:
+def asked_page(options: dict[str, Any]) -> "AskedPage | None":
     """Take the page's keywords out of `options`. Return what is asked for, None for no page."""
     names = ("ui", "ui_port", "opens", "ui_read_only", "ui_view")
     ui, port, opens, read_only, view = (options.pop(name) for name in names)
-    return AskedPage(port or 0, opens, read_only, view) if ui or opens or read_only or port is not None else None
+    if not (ui or opens or read_only or port is not None):
+        return None
+    # late: only with --ui
+    from lastcall.ui import AskedPage
+
+    return AskedPage(port or 0, opens, read_only, view)

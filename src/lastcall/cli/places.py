@@ -1,8 +1,7 @@
 """Where the options of `run` and `rollout` are allowed, and which exclude each other: how their tables are read."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -21,8 +20,7 @@ CLUSTER = (
 FOR_OWN = "$option applies to the cluster that $command starts itself: leave it out with --context"
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(NamedTuple):
     """Parameters, the places where they are allowed, and the error elsewhere. `values` are those that it is about.
 
     Values of a variable or of lastcall.yaml count, too, unless `given`: then only the command line does.
@@ -35,8 +33,7 @@ class Allowed:
     given: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Excluded:
+class Excluded(NamedTuple):
     """`name` excludes `others`, with one of `values` where there are some."""
 
     name: str

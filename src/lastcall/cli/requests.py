@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from lastcall.cli.options import Seconds, Whole, duration_option, is_set
 from lastcall.errors import UserError
 from lastcall.experiment.rollout import SOURCES
-from lastcall.traffic import KINDS, Kind, Load
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from lastcall.experiment.existing import ExistingWorkspace
     from lastcall.experiment.rollout import RolloutOptions
+    from lastcall.traffic import Kind
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,17 +28,23 @@ _OF_REQUESTS = ("workload", "service", "port", "source")
 
 def asked_requests(options: dict[str, Any]) -> dict[str, Any]:
     """Return what is sent and where to, as keywords of `RolloutOptions`; they are taken out of `options`."""
+    # late: only for requests
+    from lastcall.traffic import Load
+
     load = Load(timeout=options.pop("request_timeout"), **{each: options.pop(each) for each in _OF_LOAD})
     return {"load": load, **{each: options.pop(each) for each in _OF_REQUESTS}}
 
 
-def parsed_load(context: click.Context, parameter: click.Parameter, value: str | None) -> dict[Kind, float]:
+def parsed_load(context: click.Context, parameter: click.Parameter, value: str | None) -> "dict[Kind, float]":
     """Parse `fresh=150,keep-alive=50`, or a number for the two of them together; none without a value."""
     if value is None:
         return {}
     with suppress(ValueError):
         if 0 < float(value) <= 5000:
             return {"fresh": float(value) * 0.75, "keep-alive": float(value) * 0.25}
+    # late: only for some of the kinds
+    from lastcall.traffic import KINDS
+
     rates: dict[Kind, float] = {}
     for part in value.split(","):
         name, _, rate = part.partition("=")
@@ -65,6 +72,8 @@ def checked_path(context: click.Context, parameter: click.Parameter, value: str)
 def complete_workload(context: "click.Context", parameter: "click.Parameter", begun: str) -> "list[CompletionItem]":
     """Return the workloads of the manifests that are on the command line before the option."""
     # late: for a shell that completes: 71 modules of `run --help`
+    from click.shell_completion import CompletionItem
+
     from lastcall.experiment.rollout import WORKLOADS, kubectl_name
     from lastcall.manifests import STDIN, load_manifests
 

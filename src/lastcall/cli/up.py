@@ -12,19 +12,12 @@ from lastcall.cli.options import (
     is_given,
     kubernetes_version_option,
     manifest_options,
-    read_service_account_key,
     state_size_option,
     text_or_json_option,
     timeout_option,
 )
-from lastcall.cli.page_options import asked_page, page_options
+from lastcall.cli.page_options import page_options
 from lastcall.cli.run.options import (
-    asked_cluster,
-    check_cni,
-    check_feature_gates,
-    check_node_capacity,
-    check_propagation_nodes,
-    check_runtime,
     checked_directory,
     checked_log_size,
     checked_published_ports,
@@ -33,9 +26,8 @@ from lastcall.cli.run.options import (
     propagation_option,
 )
 from lastcall.cli.sectioned_help import SectionedCommand
-from lastcall.cli.staying.audit_options import asked_audit, audit_options
+from lastcall.cli.staying.audit_options import audit_options
 from lastcall.cli.staying.names import name_argument
-from lastcall.cli.terminal import note
 from lastcall.kube.cluster import MOST_NODES
 
 TIME = re.compile(r"\d+(ms|s|m|h)")
@@ -171,20 +163,6 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
     """
     if options["wait"] and TIME.fullmatch(options["name"]):
         raise click.UsageError(f"--wait takes no time: write --wait --timeout {options['name']}")
-    check_feature_gates(options["kubernetes_version"], options["feature_gates"])
-    check_propagation_nodes(options["propagation"], options["nodes"])
-    check_node_capacity(options["node_capacity"], options["nodes"])
-    check_cni(options["cni_conf_dir"], options["cni_bin_dir"], options["nodes"])
-    check_runtime(options["container_runtime"], options["nodes"], cni=options["cni_conf_dir"], egress=options["egress"])
-    options["service_account_key"] = read_service_account_key(options["service_account_key"])
-    options["audit"] = asked_audit(options, note)
-    if options["etcd"] is not None:
-        # late: few have an etcd
-        from lastcall.kube.cluster import check_etcd
-
-        check_etcd(options["etcd"])
-    options["die_with"] = options["die_with"] or 0
-    options["page"] = asked_page(options)
     if detached and options["die_with_parent"]:
         raise click.UsageError("--detach and --die-with-parent do not work together: a detached cluster has no parent")
     if sources.manifests or sources.kustomizations:
@@ -193,10 +171,8 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
     elif options["wait"] and is_given("wait"):
         raise click.UsageError("--wait needs -f or -k: it waits for what they apply")
     # late: 80 ms of `up --help`
-    from lastcall.cli.staying.life import UpOptions
+    from lastcall.cli.staying.asked import asked_up
     from lastcall.cli.staying.starting import in_background, in_foreground
 
-    state, store = options.pop("state"), "sqlite" if options["etcd"] is None else "etcd"
-    cluster = asked_cluster(options, restart_roles=True, store=store)
-    asked = UpOptions(cluster=cluster, state=state, **options)
+    asked = asked_up(options)
     raise SystemExit(in_background(asked) if detached else in_foreground(asked))

@@ -1,12 +1,12 @@
 from .apply import Applied as Applied
 from .apply import apply_manifests as apply_manifests
-from .charts import RELEASE as RELEASE
-from .charts import Chart as Chart
 from .charts import is_chart as is_chart
-from .charts import rendered as rendered
 from .checks import applied_bytes as applied_bytes
 from .checks import as_created as as_created
 from .checks import refusals as refusals
+from .helm import RELEASE as RELEASE
+from .helm import Chart as Chart
+from .helm import rendered as rendered
 from .kustomize import display_name as display_name
 from .kustomize import kustomized as kustomized
 from .kustomize_remote import KUSTOMIZATIONS as KUSTOMIZATIONS

@@ -19,7 +19,6 @@ from lastcall.kube.api import (
     prune,
     set_defaults,
     validate_create,
-    versions_stored_first,
     without_allowed,
 )
 from lastcall.manifests.paths import path_in, value_at
@@ -160,6 +159,9 @@ def as_created(obj: Object, resource: Resource) -> Object:
     if resource == JOBS:
         _add_job_labels(created)
     if resource == CUSTOMRESOURCEDEFINITIONS:
+        # late: few manifests declare kinds
+        from lastcall.kube.api import versions_stored_first
+
         created["status"] = {"storedVersions": versions_stored_first(created)}
     return created
 

@@ -25,7 +25,6 @@ from lastcall.kube.api import (
     name_of,
     namespace_of,
     resource_for,
-    served_resources,
 )
 from lastcall.manifests.checks import Problem, manifest_problems
 from lastcall.manifests.left_out import hook_events, is_of_another_product
@@ -35,7 +34,7 @@ from lastcall.world.files import irregular
 from lastcall.world.os_errors import describe_os_error
 
 if TYPE_CHECKING:
-    from lastcall.manifests.charts import Chart
+    from lastcall.manifests.helm import Chart
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
@@ -139,7 +138,7 @@ def load_manifests(
         read += [(display_name(each), kustomized(each)) for each in dict.fromkeys(kustomizations)]
     if chart is not None:
         # late: only with a chart
-        from lastcall.manifests.charts import rendered
+        from lastcall.manifests.helm import rendered
 
         read.append((chart.name, rendered(chart)))
     try:
@@ -289,6 +288,9 @@ def _declared(value: Any) -> dict[tuple[str, str], Resource]:
         return {}
     if any(True for _ in manifest_problems(value, CUSTOMRESOURCEDEFINITIONS)):
         return {}
+    # late: few manifests declare kinds
+    from lastcall.kube.api import served_resources
+
     return {(each.api_version, each.kind): each for each in served_resources(value)}
 
 

@@ -21,8 +21,8 @@ from lastcall.cli.errors import guarded
 from lastcall.cli.lint import lint
 from lastcall.cli.rollout.command import rollout
 from lastcall.cli.run.command import run
-from lastcall.manifests import charts
-from lastcall.manifests.charts import Chart, is_chart, rendered
+from lastcall.manifests.charts import is_chart
+from lastcall.manifests.helm import Chart, rendered
 from lastcall.manifests.read import load_manifests
 
 pytestmark = pytest.mark.loopback  # helm is a process
@@ -169,7 +169,7 @@ def test_a_helm_that_prints_nothing_usable_is_an_error(helm: Helm, script: str, 
 
 
 def test_a_helm_that_does_not_end_is_ended(helm: Helm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "HELM_SECONDS", 0.2)
+    monkeypatch.setattr("lastcall.manifests.helm.HELM_SECONDS", 0.2)
     asked = helm("exec sleep 60")
     result = linted(SHOP)
     assert (result.exit_code, "helm did not end within 0.2 s" in result.output) == (1, True), result.output

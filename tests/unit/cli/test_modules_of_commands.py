@@ -6,35 +6,58 @@ from pathlib import Path
 
 import pytest
 
-AT_THE_FORK = 236
+AT_THE_FORK = 208
 """Modules of lastcall when `lastcall run` forks the cluster's processes: those that reports need come after it."""
 LOADED = {
     "lastcall": 2,
     "lastcall.testing.plugin": 4,
-    "lastcall.cli.run.command": 68,
-    "lastcall.cli.run.story, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 312,
-    "lastcall.cli.trace.command, lastcall.cli.trace.session": 184,
-    "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 165,
-    "lastcall.cli.rollout.command": 159,
-    "lastcall.kube.cluster.control_plane": 436,
+    "lastcall.cli.run.command": 41,
+    "lastcall.cli.run.story, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 279,
+    "lastcall.cli.trace.command, lastcall.cli.trace.session": 182,
+    "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 133,
+    "lastcall.cli.rollout.command": 44,
+    "lastcall.kube.cluster.control_plane": 424,
     "lastcall.kube.cluster.node": 307,
 }
 """What is imported → how many modules of lastcall that loads. Lower a figure when it falls; raise it with a reason."""
+AT_THE_FIRST_LINE = {"run FILE": 114, "rollout FILE": 117, "up -f FILE": 112}
+"""Command → modules of lastcall when it prints what it has read."""
+LATER = frozenset(
+    {
+        *("aiohttp", "asyncio", "cryptography", "h11", "h2", "jwt", "rich", "sqlite3", "ssl", "subprocess", "uvloop"),
+        *("lastcall.kube.cluster.embedded", "lastcall.kube.cluster.tree", "lastcall.lint"),
+    }
+)
+"""What neither a manifest nor an error in it needs."""
+
+POD = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: busybox}]}}"
+WORKLOAD = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: app, image: busybox}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}
+"""
+
+
+def in_a_process(code: str, directory: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=120, check=True)
 
 
 @pytest.mark.loopback
 @pytest.mark.parametrize("imported", LOADED)
 def test_a_command_or_role_loads_no_more_modules_than_it_did(imported: str) -> None:
     code = f"import sys, {imported}; print(sum(each.partition('.')[0] == 'lastcall' for each in sys.modules))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert int(run.stdout) == LOADED[imported]
+    assert int(in_a_process(code).stdout) == LOADED[imported]
 
 
 @pytest.mark.loopback
 def test_run_starts_its_cluster_before_it_loads_what_reports_need(tmp_path: Path) -> None:
-    (tmp_path / "pod.yaml").write_text(
-        "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: busybox}]}}"
-    )
+    (tmp_path / "pod.yaml").write_text(POD)
     code = (
         "import sys\n"
         "from lastcall.kube.cluster import embedded\n"
@@ -46,6 +69,48 @@ def test_run_starts_its_cluster_before_it_loads_what_reports_need(tmp_path: Path
         "from lastcall.cli.main import main\n"
         "main()"
     )
-    command = [sys.executable, "-c", code]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
-    assert int(run.stdout) == AT_THE_FORK
+    assert int(in_a_process(code, tmp_path).stdout) == AT_THE_FORK
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("command", AT_THE_FIRST_LINE)
+def test_the_first_line_needs_what_reads_manifests_and_nothing_else(command: str, tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text(WORKLOAD)
+    code = (
+        "import sys\n"
+        "from lastcall.cli import terminal\n"
+        "def note(line):\n"
+        "    print(line, *sys.modules, sep='\\n', flush=True)\n"
+        "    sys.exit(0)\n"
+        "terminal.note = note\n"
+        f"sys.argv = ['lastcall', *{command.replace('FILE', 'web.yaml').split()}]\n"
+        "from lastcall.cli.main import main\n"
+        "main()"
+    )
+    line, *modules = in_a_process(code, tmp_path).stdout.splitlines()
+    assert line == "web.yaml: 1 Service, web; 1 Deployment, web"
+    assert LATER.isdisjoint(modules)
+    assert sum(each.partition(".")[0] == "lastcall" for each in modules) == AT_THE_FIRST_LINE[command]
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("command", AT_THE_FIRST_LINE)
+def test_an_error_in_a_manifest_comes_as_early_as_the_first_line(command: str, tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text(WORKLOAD.replace("image:", "imag:"))
+    code = (
+        "import sys\n"
+        f"sys.argv = ['lastcall', *{command.replace('FILE', 'web.yaml').split()}]\n"
+        "from lastcall.cli.main import main\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit as end:\n"
+        "    print(end.code, *sys.modules, sep='\\n')\n"
+    )
+    run = in_a_process(code, tmp_path)
+    status, *modules = run.stdout.splitlines()
+    assert (status, run.stderr.splitlines()[0]) == (
+        "2",
+        "lastcall: web.yaml:6: document 1 (Deployment web): spec.template.spec.containers[0].imag: "
+        'not a field of Deployment: did you mean "image"?',
+    )
+    assert LATER.isdisjoint(modules)

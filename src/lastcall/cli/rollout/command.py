@@ -26,13 +26,11 @@ from lastcall.cli.places import (
 )
 from lastcall.cli.requests import asked_requests
 from lastcall.cli.rollout.options import rollout_options
-from lastcall.cli.rollout.rounds import run_rollout
-from lastcall.cli.run.options import asked_cluster
 from lastcall.cli.sectioned_help import SectionedCommand
 from lastcall.contexts import ContextOptions
-from lastcall.experiment.rollout import RolloutOptions
 
 if TYPE_CHECKING:
+    from lastcall.experiment.rollout import RolloutOptions
     from lastcall.trace.node_agent import AgentOptions
 
 FIND_SAFE_WRITES = "--find-safe supports --output text and json, on stdout only"
@@ -119,30 +117,36 @@ def rollout(
     workload = sources.manifests[0] if len(sources.manifests) == 1 else "deployment/web"
     _check_output(options)
     check_places(place, PLACES, EXCLUDED, workload=workload)
-    made = _made(options)
-    # late: 18 ms of `rollout --help`
-    from lastcall.cli.certain_errors import tell_certain_errors
-
     if place == THERE:
         # late: 104 ms of `rollout --help`
         from lastcall.cli.rollout.existing import on_a_cluster
 
-        raise SystemExit(on_a_cluster(sources, asked, url, url_ca, image, copy_to, yes, agents, made))
+        raise SystemExit(on_a_cluster(sources, asked, url, url_ca, image, copy_to, yes, agents, _made(options)))
     if place == TAKEN:
         # late: 104 ms of `rollout --help`
         from lastcall.cli.rollout.existing import from_a_cluster
 
+        made = _made(options)
         loaded, differences = from_a_cluster(sources, taken, asked)
         made = replace(made, workload=taken, differences=differences)
     else:
         sources.check("MANIFEST")
         loaded = sources.load()
+        made = _made(options)
+    # late: the first line is what was read
+    from lastcall.cli.certain_errors import tell_certain_errors
+    from lastcall.cli.rollout.rounds import run_rollout
+
     tell_certain_errors(loaded)
     raise SystemExit(run_rollout(loaded, made))
 
 
-def _made(options: dict[str, Any]) -> RolloutOptions:
+def _made(options: dict[str, Any]) -> "RolloutOptions":
     """The options as given on the command line; `options` are used up."""
+    # late: the first line is what was read
+    from lastcall.cli.run.asked import asked_cluster
+    from lastcall.experiment.rollout import RolloutOptions
+
     requests = asked_requests(options)
     return RolloutOptions(cluster=asked_cluster(options), page=asked_page(options), **requests, **options)
 

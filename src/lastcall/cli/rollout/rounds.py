@@ -58,12 +58,8 @@ def _run(
     experiment: "Experiment",
     page: "RolloutPage | None" = None,
 ) -> int:
-    # late: 57 ms of `rollout --help`
-    from lastcall.experiment.rollout import exit_status, pool, tell_limits, tell_results, with_advice
-
     if options.find_safe:
         return _find_safe(manifests, options, experiment, page)
-    console = None if takes_stdout(options.output, options.output_file) else stdout_console()
     try:
         results, failure = _repeated(manifests, options, experiment)
     except LastcallError as error:
@@ -71,6 +67,10 @@ def _run(
             write(options, [], error)
         summarize(options, [], str(error))
         raise
+    # late: what reports need, when there is something to report
+    from lastcall.experiment.rollout import exit_status, pool, tell_limits, tell_results, with_advice
+
+    console = None if takes_stdout(options.output, options.output_file) else stdout_console()
     last = results
     if console is not None:
         tell_results(console, results)

@@ -1,17 +1,23 @@
 """How the values of `lastcall rollout`'s options are read."""
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
-from lastcall.traffic import KINDS, LONG_LIVED, MaxLost
 from lastcall.world.durations import parse_seconds
 
+if TYPE_CHECKING:
+    from lastcall.traffic import MaxLost
 
-def parsed_max_lost(context: click.Context, parameter: click.Parameter, value: str | None) -> MaxLost | None:
+
+def parsed_max_lost(context: click.Context, parameter: click.Parameter, value: str | None) -> "MaxLost | None":
     """Parse `3`, or a share as `0.1%`."""
     if value is None:
         return None
+    # late: only with the option
+    from lastcall.traffic import MaxLost
+
     number = value.removesuffix("%")
     with suppress(ValueError):
         limit = float(number)
@@ -25,7 +31,12 @@ def parsed_max_lost(context: click.Context, parameter: click.Parameter, value: s
 def parsed_max_p99(context: click.Context, parameter: click.Parameter, value: str | None) -> dict[str, float]:
     """Parse `200ms` for all kinds, or `fresh=200ms,slow=3s`."""
     found: dict[str, float] = {}
-    for part in (value or "").split(",") if value else ():
+    if not value:
+        return found
+    # late: only with the option
+    from lastcall.traffic import KINDS, LONG_LIVED
+
+    for part in value.split(","):
         name, equals, time = part.partition("=")
         kind, time = (name.strip(), time) if equals else ("", part)
         if kind and (kind not in KINDS or kind in LONG_LIVED):

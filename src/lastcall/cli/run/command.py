@@ -12,7 +12,7 @@ from lastcall.cli.node_agent_options import NODE_AGENT, node_agent_options
 from lastcall.cli.options import Sources, manifest_options
 from lastcall.cli.places import CLUSTER, CONTEXT, FOR_OWN, OWN, REQUESTS, THERE, URL, Allowed, check_places
 from lastcall.cli.requests import requests_options
-from lastcall.cli.run.options import make_options, propagation_option, run_options
+from lastcall.cli.run.options import propagation_option, run_options
 from lastcall.cli.sectioned_help import SectionedCommand
 from lastcall.contexts import ContextOptions
 
@@ -85,15 +85,18 @@ def run(
     check_places(LOADED if options["rates"] else UNLOADED, OF_LOAD)
     if asked.context:
         # late: 100 ms of `run --help`
+        from lastcall.cli.run.asked import make_options
         from lastcall.cli.run.existing import run_on_existing
 
         raise SystemExit(
             run_on_existing(sources, asked, yes, delete, agents, (url, url_ca, image), make_options(**options))
         )
-    # late: 100 ms of `run --help`
+    manifests = sources.load()
+    # late: the first line is what was read
+    from lastcall.cli.run.asked import make_options
     from lastcall.cli.run.experiment import run_manifests
 
-    raise SystemExit(run_manifests(sources.load(), make_options(**options), check=_tell_certain_errors))
+    raise SystemExit(run_manifests(manifests, make_options(**options), check=_tell_certain_errors))
 
 
 def _tell_certain_errors(manifests: "Sequence[Manifest]") -> None:

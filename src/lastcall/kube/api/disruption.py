@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import AnyObject
+from lastcall.kube.api.pods.spec import DISRUPTION_TARGET
 from lastcall.kube.api.selectors import NOTHING, LabelSelector, selector_of_expressions
 from lastcall.kube.api.text.numbers import scaled
 
@@ -22,9 +23,6 @@ DISRUPTION_ALLOWED = "DisruptionAllowed"
 SUFFICIENT_PODS = "SufficientPods"
 INSUFFICIENT_PODS = "InsufficientPods"
 SYNC_FAILED = "SyncFailed"
-
-DISRUPTION_TARGET = "DisruptionTarget"
-"""The condition of a Pod that is about to be ended by a disruption; its reason says by which."""
 
 
 def budget_selector(budget: AnyObject) -> LabelSelector:

@@ -5,9 +5,12 @@ pkg/util/validation/validation.go, pkg/api/validation/generic.go.
 """
 
 import ipaddress
-import random
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from random import Random
 
 Check = Callable[[str], list[str]]
 """A check of one string: problem texts, empty when it is fine."""
@@ -258,7 +261,7 @@ _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 
 
-def random_suffix(source: random.Random, length: int = _SUFFIX_LENGTH) -> str:
+def random_suffix(source: "Random", length: int = _SUFFIX_LENGTH) -> str:
     """Choose characters that form no words. (`utilrand.String`)"""
     # What `source.choice` does for each of them, in a fifth of its time.
     bits, known, found = source.getrandbits, len(_SUFFIX_ALPHABET), ""
@@ -268,6 +271,6 @@ def random_suffix(source: random.Random, length: int = _SUFFIX_LENGTH) -> str:
     return found
 
 
-def generate_name(base: str, source: random.Random) -> str:
+def generate_name(base: str, source: "Random") -> str:
     """Return `base`, cut to 58 characters, and five more. (`names.SimpleNameGenerator`)"""
     return base[: DNS1123_LABEL_MAX - _SUFFIX_LENGTH] + random_suffix(source)

@@ -11,135 +11,12 @@ from typing import NamedTuple
 
 from lastcall.kube.api.field import FieldError, each
 from lastcall.kube.api.meta import Object
-from lastcall.kube.api.names import is_dns1123_label, is_path_segment_name
+from lastcall.kube.api.names import is_path_segment_name
 from lastcall.kube.api.resources import Resource
-from lastcall.kube.api.validators import (
-    access,
-    data,
-    events,
-    metadata,
-    networking,
-    others,
-    pod,
-    pod_resize,
-    policy,
-    service,
-    status,
-    workloads,
-)
+from lastcall.kube.api.validators import metadata
 from lastcall.kube.api.validators.expressions import ANY_EXPRESSIONS, Expressions
-from lastcall.kube.api.validators.jobs import specs as job_specs
-from lastcall.kube.api.validators.jobs import status as job_status
+from lastcall.kube.api.validators.families import family_of
 from lastcall.kube.api.validators.kind_rules import KindRules, no_change
-from lastcall.kube.api.validators.storage import kinds as storage
-
-RULES: dict[tuple[str, str], KindRules] = {
-    ("", "pods"): KindRules(
-        create=pod.validate_create,
-        update=pod.validate_update,
-        subresources=(
-            ("status", pod.validate_status_update),
-            ("ephemeralcontainers", pod.validate_ephemeral_containers_update),
-            ("resize", pod_resize.validate_resize),
-            ("binding", no_change),
-        ),
-    ),
-    ("", "services"): KindRules(
-        is_dns1123_label,
-        service.validate_service,
-        update=service.validate_update,
-        subresources=(("status", status.service_status),),
-    ),
-    ("", "configmaps"): KindRules(obj=data.validate_config_map, update=data.update_config_map),
-    ("", "secrets"): KindRules(obj=data.validate_secret, update=data.update_secret),
-    ("", "namespaces"): KindRules(
-        is_dns1123_label,
-        others.validate_namespace,
-        subresources=(("status", others.update_namespace_status), ("finalize", others.finalize_namespace)),
-    ),
-    ("", "serviceaccounts"): KindRules(),
-    ("", "nodes"): KindRules(
-        obj=others.validate_node, then=others.update_node, subresources=(("status", others.node_status),)
-    ),
-    ("", "events"): KindRules(is_path_segment_name, events.validate_event),
-    ("events.k8s.io", "events"): KindRules(create=events.validate_new_event, update=events.update_event),
-    ("", "bindings"): KindRules(is_path_segment_name),
-    ("coordination.k8s.io", "leases"): KindRules(obj=others.validate_lease),
-    ("discovery.k8s.io", "endpointslices"): KindRules(
-        obj=others.validate_endpoint_slice, change=others.change_endpoint_slice
-    ),
-    ("", "endpoints"): KindRules(obj=others.validate_endpoints, change_first=True),
-    ("apps", "deployments"): KindRules(
-        obj=workloads.validate_deployment,
-        then=workloads.update_selector_immutable,
-        subresources=(("status", status.deployment_status),),
-    ),
-    ("apps", "replicasets"): KindRules(
-        obj=workloads.validate_replica_set,
-        then=workloads.update_selector_immutable,
-        subresources=(("status", status.replica_set_status),),
-    ),
-    ("apps", "statefulsets"): KindRules(
-        is_dns1123_label,
-        workloads.validate_stateful_set,
-        fresh=workloads.new_stateful_set,
-        then=workloads.update_stateful_set,
-        subresources=(("status", status.stateful_set_status),),
-    ),
-    ("apps", "daemonsets"): KindRules(
-        obj=workloads.validate_daemon_set,
-        update=workloads.update_selector_immutable,
-        subresources=(("status", status.daemon_set_status),),
-    ),
-    ("apps", "controllerrevisions"): KindRules(
-        obj=workloads.validate_controller_revision,
-        fresh=workloads.new_controller_revision,
-        then=workloads.update_controller_revision,
-    ),
-    ("", "replicationcontrollers"): KindRules(
-        obj=workloads.validate_replication_controller,
-        subresources=(("status", status.replication_controller_status),),
-    ),
-    ("", "podtemplates"): KindRules(obj=workloads.validate_pod_template),
-    ("batch", "jobs"): KindRules(
-        obj=job_specs.validate_job, then=job_specs.update_job, subresources=(("status", job_status.update_job_status),)
-    ),
-    ("batch", "cronjobs"): KindRules(obj=job_specs.validate_cron_job),
-    ("policy", "poddisruptionbudgets"): KindRules(
-        obj=policy.validate_pod_disruption_budget, subresources=(("status", policy.update_budget_status),)
-    ),
-    ("scheduling.k8s.io", "priorityclasses"): KindRules(
-        create=policy.validate_priority_class, update=policy.update_priority_class
-    ),
-    ("networking.k8s.io", "ingresses"): KindRules(
-        obj=access.validate_ingress, subresources=(("status", status.ingress_status),)
-    ),
-    ("networking.k8s.io", "networkpolicies"): KindRules(obj=networking.validate_network_policy),
-    ("networking.k8s.io", "ingressclasses"): KindRules(
-        obj=networking.validate_ingress_class, update=networking.update_ingress_class
-    ),
-    ("node.k8s.io", "runtimeclasses"): KindRules(
-        obj=networking.validate_runtime_class, then=networking.update_runtime_class
-    ),
-    ("storage.k8s.io", "storageclasses"): KindRules(
-        obj=storage.validate_storage_class, then=storage.update_storage_class
-    ),
-    ("", "persistentvolumes"): KindRules(obj=storage.validate_volume, then=storage.update_volume),
-    ("", "persistentvolumeclaims"): KindRules(
-        obj=storage.validate_claim,
-        change=storage.change_claim,
-        subresources=(("status", storage.update_claim_status),),
-    ),
-    ("rbac.authorization.k8s.io", "roles"): KindRules(is_path_segment_name, access.validate_role),
-    ("rbac.authorization.k8s.io", "clusterroles"): KindRules(is_path_segment_name, access.validate_cluster_role),
-    ("rbac.authorization.k8s.io", "rolebindings"): KindRules(
-        is_path_segment_name, access.validate_role_binding, then=access.update_role_binding
-    ),
-    ("rbac.authorization.k8s.io", "clusterrolebindings"): KindRules(
-        is_path_segment_name, access.validate_cluster_role_binding, then=access.update_role_binding
-    ),
-}
-"""By group and plural; a kind that is not listed has the rules of metadata only."""
 
 LATE = frozenset(
     {
@@ -172,6 +49,7 @@ LATE = frozenset(
 """Kinds whose rules are imported with their first object, by `validators/rare.py`."""
 
 _METADATA_ONLY = KindRules()
+"""Of a kind that no table has."""
 
 _GENERIC_GROUPS = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"})
 _GENERIC = frozenset({
@@ -182,7 +60,7 @@ _GENERIC = frozenset({
 
 def _rules(group: str, plural: str) -> KindRules:
     key = (group, plural)
-    found = RULES.get(key)
+    found = family_of(*key).get(key)
     if found is None and key in LATE:
         # late: most clusters have none of these kinds
         from lastcall.kube.api.validators.rare import rules_of

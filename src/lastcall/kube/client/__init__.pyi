@@ -6,9 +6,9 @@ from .access.certificates import problem_of as problem_of
 from .access.certificates import server_sentence as server_sentence
 from .access.certificates import token_sentence as token_sentence
 from .access.config import ClientConfig as ClientConfig
-from .access.config import Impersonation as Impersonation
 from .access.config import Overrides as Overrides
 from .access.credentials import CredentialsFailed as CredentialsFailed
+from .access.impersonation import Impersonation as Impersonation
 from .access.patience import Patience as Patience
 from .access.refusals import Refusals as Refusals
 from .access.rights import Right as Right

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from lastcall.kube.api.disruption import DISRUPTION_TARGET
 from lastcall.kube.api.features.gates import (
     CONTAINER_RESTART_RULES,
     CONTAINER_STOP_SIGNALS,
@@ -27,6 +26,7 @@ from lastcall.kube.api.features.gates import (
 from lastcall.kube.api.features.newer_fields import drop_newer_fields, drop_newer_fields_of_kind
 from lastcall.kube.api.field import FieldError, forbidden, not_supported, required
 from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.pods.spec import DISRUPTION_TARGET
 from lastcall.kube.api.resources import PODS, STATEFULSETS, Resource
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")

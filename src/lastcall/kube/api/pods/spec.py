@@ -18,6 +18,9 @@ ContainerGroup = Literal["initContainers", "containers", "ephemeralContainers"]
 StatusField = Literal["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"]
 _COMPUTE = ("cpu", "memory")
 
+DISRUPTION_TARGET = "DisruptionTarget"
+"""The condition of a Pod that is about to be ended by a disruption; its reason says by which."""
+
 
 def all_containers(pod: AnyObject, *, ephemeral: bool = True) -> Iterator[tuple[ContainerGroup, Object]]:
     """Yield every container of the spec with the list it is in: init, then application, then ephemeral ones."""

@@ -1,6 +1,5 @@
 """Checks that several kinds share."""
 
-import difflib
 import json
 import re
 from collections.abc import Sequence
@@ -50,8 +49,11 @@ def internal(name: str, value: Any) -> Any:
 
 def diff(new: Any, old: Any) -> str:
     """Return what changed, as a unified diff of the JSON with three lines of context, without a file header."""
+    # late: for messages only
+    from difflib import unified_diff
+
     before, after = (json.dumps(value, indent=1, ensure_ascii=False).split("\n") for value in (old, new))
-    changes = list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]
+    changes = list(unified_diff(before, after, lineterm="", n=3))[2:]
     return "".join(f"{line}\n" for line in changes)
 
 

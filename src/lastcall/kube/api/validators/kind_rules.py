@@ -1,7 +1,7 @@
 """What is asked of objects of one kind."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lastcall.kube.api.field import FieldError
 from lastcall.kube.api.meta import Object
@@ -21,8 +21,7 @@ def no_change(new: Object, old: Object) -> list[FieldError]:
     return []
 
 
-@dataclass(frozen=True, slots=True)
-class KindRules:
+class KindRules(NamedTuple):
     """`obj` holds for the object alone, `update` for a change of it; `subresources` replace both for their name.
 
     `then` is what a change is asked after the object was checked.

@@ -5,14 +5,12 @@ Source: client-go tools/clientcmd/api/types.go.
 
 # check: pure
 
-import string
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-InteractiveMode = Literal["Never", "IfAvailable", "Always"]
+from lastcall.kube.client.access.impersonation import Impersonation
 
-_LEGAL = frozenset(string.ascii_letters + string.digits + "!#$&'*+-.^_`|~")
-"""Bytes that a header's name may have, but for `%`. (round_trippers.go:legalHeaderByte)"""
+InteractiveMode = Literal["Never", "IfAvailable", "Always"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +25,6 @@ class ExecPlugin:
     install_hint: str = ""
     provide_cluster_info: bool = False
     config: Any = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Impersonation:
-    """Whom the API server is to take the user for; `user` "" is nobody else."""
-
-    user: str = ""
-    groups: tuple[str, ...] = ()
-    uid: str = ""
-    extra: tuple[tuple[str, str], ...] = ()
-
-    def headers(self) -> list[tuple[str, str]]:
-        """Return the headers of impersonation. (round_trippers.go:impersonatingRoundTripper)"""
-        if not self.user:
-            return []
-        found = [("Impersonate-User", self.user)]
-        found += [("Impersonate-Uid", self.uid)] if self.uid else []
-        found += [("Impersonate-Group", group) for group in self.groups]
-        return found + [(f"Impersonate-Extra-{_escaped(key)}", value) for key, value in self.extra]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +53,7 @@ class ClientConfig:
     username: str = ""
     password: str = field(default="", repr=False)
     plugin: ExecPlugin | None = None
-    impersonate: Impersonation = Impersonation()
+    impersonate: Impersonation = field(default_factory=Impersonation)
     proxy_url: str = field(default="", repr=False)
     disable_compression: bool = False
 
@@ -96,9 +75,5 @@ class Overrides:
 
     context: str = ""
     namespace: str = ""
-    impersonate: Impersonation = Impersonation()
+    impersonate: Impersonation = field(default_factory=Impersonation)
     insecure_skip_tls_verify: bool = False
-
-
-def _escaped(key: str) -> str:
-    return "".join(chr(byte) if chr(byte) in _LEGAL else f"%{byte:02X}" for byte in key.encode())

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lastcall.kube.client.access.config import Impersonation
+from lastcall.kube.client.access.impersonation import Impersonation
 
 _QUOTED = r'("(?:[^"\\]|\\.)*")'
 _RESOURCE = re.compile(

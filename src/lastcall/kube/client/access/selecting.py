@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping
 from os.path import dirname, join, sep
 from typing import Any, cast
 
-from lastcall.kube.client.access.config import ClientConfig, ExecPlugin, Impersonation, InteractiveMode, Overrides
+from lastcall.kube.client.access.config import ClientConfig, ExecPlugin, InteractiveMode, Overrides
 from lastcall.kube.client.access.errors import KubeconfigError
+from lastcall.kube.client.access.impersonation import Impersonation
 from lastcall.kube.client.access.merging import Entry, Merged
 from lastcall.kube.client.access.values import header_problem, host_problem, server_problem, without_user
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lastcall.kube.api.disruption import DISRUPTION_TARGET, budget_selector, expected_pods
+from lastcall.kube.api.disruption import budget_selector, expected_pods
 from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of, uid_of
-from lastcall.kube.api.pods.spec import get_condition, pod_key
+from lastcall.kube.api.pods.spec import DISRUPTION_TARGET, get_condition, pod_key
 from lastcall.kube.api.resources import (
     DEPLOYMENTS,
     PODDISRUPTIONBUDGETS,

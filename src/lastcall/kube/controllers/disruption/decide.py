@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 from lastcall.kube.api.disruption import (
     DISRUPTION_ALLOWED,
-    DISRUPTION_TARGET,
     SYNC_FAILED,
     Expected,
     set_status_condition,
     update_disruption_allowed_condition,
 )
 from lastcall.kube.api.meta import copy_object, is_terminating, name_of
-from lastcall.kube.api.pods.spec import get_condition, is_pod_ready, is_pod_terminal
+from lastcall.kube.api.pods.spec import DISRUPTION_TARGET, get_condition, is_pod_ready, is_pod_terminal
 from lastcall.kube.api.text.times import later, parse_rfc3339
 from lastcall.world.clock import rfc3339
 
