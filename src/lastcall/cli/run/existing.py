@@ -40,7 +40,7 @@ def run_on_existing(
     check_yes(asked.context, yes)
     chosen = choose(replace(asked, namespace=sources.namespace if is_set("namespace") else ""))
     check_namespace(chosen.namespace)
-    manifests = replace(sources, namespace=chosen.namespace).load()
+    manifests = sources._replace(namespace=chosen.namespace).load()
     tell_certain_errors(manifests)
     requests = place_on = None
     if options.requests is not None:

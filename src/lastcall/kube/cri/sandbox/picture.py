@@ -4,6 +4,8 @@ The shim's answer to `hello` says how far everything came, its events what happe
 repairs the picture when it is the shim that died: its containers have ended then and its sandboxes are gone.
 """
 
+# check: observes because the shim tells it what it sees
+
 import asyncio
 import logging
 import signal

@@ -121,8 +121,13 @@ class Family:
         )
 
 
-def processes_at_stop(main: int, signal: str, described: Sequence[dict[str, Any]]) -> ProcessesAtStop | None:
-    """Return who runs beside PID 1 (`main`), with parents by their numbers inside; None if nobody does."""
+def processes_at_stop(
+    main: int, signal: str, described: Sequence[dict[str, Any]], missed: int = 0
+) -> ProcessesAtStop | None:
+    """Return who runs beside PID 1 (`main`), with parents by their numbers inside; None if nobody does.
+
+    `missed` more were there and had ended before they could be described.
+    """
     alive = [each for each in described if each["state"] not in DEAD]
     if not alive:
         return None
@@ -138,7 +143,7 @@ def processes_at_stop(main: int, signal: str, described: Sequence[dict[str, Any]
         }
         for each in alive[:MOST_WATCHED]
     ]
-    return {"signal": signal, "processes": listed, "more": len(alive) - len(listed)}
+    return {"signal": signal, "processes": listed, "more": len(alive) - len(listed) + missed}
 
 
 def how_it_ended(status: int | None) -> tuple[int | None, str | None]:

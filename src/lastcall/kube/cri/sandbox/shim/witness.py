@@ -105,6 +105,8 @@ class Witness:
         self._children: set[int] | None = None
         self._older: dict[int, dict[str, Any]] = {}
         """The processes beside PID 1 right before the signal, by pid."""
+        self._not_described: set[int] = set()
+        """Those that there was no time for then."""
         self._switches: int | None = None
         self._seen = 0
         self._killed = False
@@ -230,11 +232,13 @@ class Witness:
     def _look_before_signal(self, number: int) -> None:
         """Describe the processes beside PID 1, as far as there is time: with PID 1 they may be gone in a moment."""
         begun = self._seen = time.monotonic_ns()
-        for pid in procfs.descendants(self._watched.pid, MOST_WATCHED):
+        there = procfs.descendants(self._watched.pid, MOST_WATCHED)
+        for index, pid in enumerate(there):
             described = dispositions.describe(pid, number)
             if described is not None and described["state"] not in DEAD:
                 self._older[pid] = described
             if time.monotonic_ns() - begun > _BEFORE_SIGNAL_SECONDS * 1e9:
+                self._not_described = {*there[index + 1 :]}
                 break
         self._family.look(self._older.values())
 
@@ -316,7 +320,8 @@ class Witness:
         at_signal = self._at_signal or ()
         those = {**self._family.processes, **self._older}
         older = [each for pid, each in those.items() if pid in at_signal]
-        if facts := processes_at_stop(self._watched.pid, self._signal, older):
+        missed = len(self._not_described - those.keys())
+        if facts := processes_at_stop(self._watched.pid, self._signal, older, missed):
             self._watched.record(kinds.PROCESSES_AT_STOP, facts, "observed")
 
     def _tell_waits(self) -> None:

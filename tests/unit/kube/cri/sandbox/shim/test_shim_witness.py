@@ -96,6 +96,22 @@ def test_no_look_at_a_process_keeps_the_signal_waiting(monkeypatch: pytest.Monke
     assert 1 <= len(looked) <= 3
 
 
+def test_who_ended_before_there_was_time_to_look_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, looked, records = Kernel(monkeypatch), list[int](), list[dict[str, Any]]()
+    kernel.family = [kernel.child, *range(900_000, 900_005)]
+    told = dispositions.describe(kernel.child, signal.SIGTERM)
+    monkeypatch.setattr(
+        dispositions, "describe", lambda pid, number: looked.append(pid) or {**(told or {}), "pid": pid}
+    )
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 10_000_000 * len(looked))
+    witness = Witness(Watched(Clockwork(), 1, None, lambda: True, lambda kind, facts, _: records.append(facts)))  # type: ignore[arg-type]
+    witness.before_signal(signal.SIGTERM)
+    kernel.family, kernel.exiting = [], True
+    witness.after_signal()
+    assert ([each["pid"] for each in records[0]["processes"]], records[0]["more"]) == ([kernel.child], 5)
+    witness.after_exit(killed=False)
+
+
 @pytest.mark.parametrize("broken", [OSError, ValueError, KeyError])
 def test_a_look_that_fails_before_the_signal_disturbs_nothing(
     monkeypatch: pytest.MonkeyPatch, broken: type[Exception]
