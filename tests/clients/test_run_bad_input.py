@@ -151,7 +151,7 @@ WORLDS: dict[str, dict[str, Any]] = {
     "HOME is nowhere": {
         "arguments": ["--output", "json"],
         "manifests": [pod("a")],
-        "environment": {"HOME": "/no/such/home", "XDG_DATA_HOME": "/no/such/data", "TMPDIR": "/no/such/tmp"},
+        "environment": {"HOME": "/dev/null/home", "XDG_DATA_HOME": "/dev/null/data", "TMPDIR": "/dev/null/tmp"},
     },
     "HOME is read-only": {
         "arguments": ["--output", "json"],

@@ -160,7 +160,7 @@ def test_an_image_that_is_not_there_is_told_at_once_with_owner_and_pods(result_o
 def test_a_pod_that_cannot_even_be_made_is_told_by_its_owners_events(result_of):
     result = result_of("no account")
     assert result.status == 1
-    assert ": the API server refuses the Pods, and waiting" in result.err
+    assert ": the API server refuses the Pods" in result.err
     assert "ReplicaSet default/refused: 0 of its 2 Pods are Ready" in result.err
     assert 'condition ReplicaFailure is True: FailedCreate: pods "refused-' in result.err
     assert 'serviceaccount "nobody" not found' in result.err
