@@ -71,7 +71,10 @@ def test_an_experiment_on_another_cluster_leaves_it_as_it_was_also_when_it_is_ki
         assert difference(before, everything(kubeconfig)) == []
 
         process = place.start(*experiment, f"--yes={context}", "-o", "json")
-        _read_until_it_begins(process)
+        _read_until_it_begins(process)  # `doctor` takes longer than the whole update
+        eventually(
+            lambda: "lastcall-ledger-" in place.kubectl(kubeconfig, "get", "configmaps", "-n", "shop"), "a ledger"
+        )
         process.send_signal(signal.SIGKILL)
         process.communicate()
         doctor = ("doctor", *there)

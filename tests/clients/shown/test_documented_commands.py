@@ -23,6 +23,8 @@ ELSEWHERE = {
     "lastcall image build-agent": "tests/unit/kube/cri/sandbox/images/test_agent_image.py",  # an image with Python
     "make ": ".ci/run",
     "lastcall demo": "tests/node/test_demo_pods_end.py",
+    "lastcall node add": "tests/clients/test_nodes_come_and_go.py",  # after this page has ended its cluster
+    "lastcall node remove": "tests/clients/test_nodes_come_and_go.py",
     "lastcall run pod.yaml --keep": "tests/clients/test_up_and_down.py",
     "lastcall image pull": "tests/clients/test_images_from_registries.py",
     "lastcall image import": "tests/clients/test_images_from_registries.py",
@@ -67,6 +69,7 @@ def prepare(home: Path) -> None:
     (there / "k8s").mkdir()
     (there / "pod.yaml").write_text(json.dumps(POD))
     (there / "k8s" / "pod.yaml").write_text(json.dumps(POD))
+    (there / "app.yaml").write_text((ROOT / "examples" / "rollout" / "polite.yaml").read_text())
     (there / "deployment.yaml").write_text(json.dumps(DEPLOYMENT))
 
 
