@@ -42,7 +42,8 @@ def repack(wheel: Path) -> None:
 def _trimmed(contents: dict[str, bytes]) -> dict[str, bytes]:
     """Return the files as they are published, and RECORD with their sums ("Recording installed projects")."""
     made = {
-        name: trim(content.decode()).encode() if is_trimmed(name) else content for name, content in contents.items()
+        name: trim(content.decode(), package=name.endswith("/__init__.py")).encode() if is_trimmed(name) else content
+        for name, content in contents.items()
     }
     for record in (name for name in made if name.endswith(".dist-info/RECORD")):
         lines = (f"{name},sha256={_sum(content)},{len(content)}\n" for name, content in made.items() if name != record)

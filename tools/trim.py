@@ -1,7 +1,7 @@
 """Take out of a module what Python does not run, for the wheel: comments, and texts that only readers of it see.
 
 That is a tenth of the wheel. Every statement keeps its line, so tracebacks name the lines of the repository. Texts of
-modules and classes stay. So does everything in `cli` (click shows a function's text as its help) and in `testing` (the
+packages and classes stay. So does everything in `cli` (click shows a function's text as its help) and in `testing` (the
 API: `help()` and editors show it).
 """
 
@@ -22,10 +22,14 @@ def is_trimmed(name: str) -> bool:
     return name.endswith(".py") and not any(PurePosixPath(name).is_relative_to(each) for each in AS_THEY_ARE)
 
 
-def trim(source: str) -> str:
-    """Return the module without them; what is left compiles to the same code, but for texts of functions."""
+def trim(source: str, *, package: bool = False) -> str:
+    """Return the module without them; what is left compiles to the same code, but for texts.
+
+    `package`: it is an `__init__.py`, whose own text stays.
+    """
     lines = io.StringIO(source).readlines()
-    for (first, start), (last, end) in sorted([*_comments(source), *_texts(source, lines)], reverse=True):
+    keep = (ast.Module, ast.ClassDef) if package else (ast.ClassDef,)
+    for (first, start), (last, end) in sorted([*_comments(source), *_texts(source, lines, keep)], reverse=True):
         before, after = lines[first - 1][:start], lines[last - 1][end:]
         lines[first - 1 : last] = [f"{(before + after).rstrip()}\n", *["\n"] * (last - first)]
     return "".join(lines)
@@ -37,13 +41,13 @@ def _comments(source: str) -> Iterator[tuple[Place, Place]]:
             yield token.start, token.end
 
 
-def _texts(source: str, lines: list[str]) -> Iterator[tuple[Place, Place]]:
-    """Texts of functions, and those below attributes; one that is a whole body has to stay."""
+def _texts(source: str, lines: list[str], keep: tuple[type[ast.AST], ...]) -> Iterator[tuple[Place, Place]]:
+    """Yield texts of what is not of a kind to `keep`, and those below attributes; one that is a whole body stays."""
     for node in ast.walk(ast.parse(source)):
         body = getattr(node, "body", None)
         if not isinstance(body, list) or len(body) < 2:
             continue
-        kept = isinstance(node, (ast.Module, ast.ClassDef))
+        kept = isinstance(node, keep)
         for each in body[kept:]:
             match each:
                 case ast.Expr(value=ast.Constant(value=str()), lineno=int(first), end_lineno=int(last)):

@@ -59,11 +59,16 @@ class Kind:
 
 
 def test_comments_go_and_texts_of_functions_and_attributes_and_every_statement_keeps_its_line() -> None:
-    assert trim(SOURCE) == TRIMMED
+    assert trim(SOURCE, package=True) == TRIMMED
+
+
+def test_only_a_package_keeps_its_own_text() -> None:
+    assert trim(SOURCE) == TRIMMED.replace('"""The module."""', "")
+    assert trim('"""Nothing else."""\n') == '"""Nothing else."""\n'
 
 
 def test_what_is_trimmed_stays_as_it_is() -> None:
-    assert trim(TRIMMED) == TRIMMED
+    assert trim(TRIMMED, package=True) == TRIMMED
 
 
 @pytest.mark.parametrize(
