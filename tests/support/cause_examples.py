@@ -43,6 +43,10 @@ class Example:
     container: str = "app"
 
 
+def holds_connections(tape: Any) -> None:
+    tape.pod = replace(tape.pod, holds_connections=True)
+
+
 # -- stories ---------------------------------------------------------------------------------------------------------
 
 
@@ -661,7 +665,7 @@ EXAMPLES: dict[str, Example] = {
     "childrenNotSignalled:handles": Example(
         stories.children_that_handle_it_outlive_the_grace_period,
         (NO_SIGTERM, program("/bin/busybox", "sh"), shown("default"), processes(disposition="default")),
-        (TINI, below_a_shell),
+        (TINI, below_a_shell, stories.another_ended_before),
     ),
     "zombies": Example(stories.with_zombies, (edit(k.PROCESSES_LEFT, zombies=0),), (TINI,)),
     # 137
@@ -685,7 +689,17 @@ EXAMPLES: dict[str, Example] = {
     "killed": Example(
         stories.takes_too_long,
         (along(edit(k.PROCESS_EXITED, signal=None)), unsent("SIGKILL")),
-        (BY_PROBE, along(OUT_OF_MEMORY)),
+        (BY_PROBE, along(OUT_OF_MEMORY), lambda tape: stories.master_of_three(tape, 4.05)),
+    ),
+    "killed:inTurn": Example(
+        stories.stops_in_turn,
+        (
+            along(edit(k.PROCESS_EXITED, signal=None)),
+            unsent("SIGKILL"),
+            shown("default"),
+            without(k.CHILD_ENDED),
+        ),
+        (BY_PROBE, along(OUT_OF_MEMORY), holds_connections),
     ),
     "killed:other": Example(
         removed,

@@ -226,6 +226,31 @@ def children_that_handle_it_outlive_the_grace_period(tape: Any) -> None:
     killed(tape)
 
 
+def another_ended_before(tape: Any) -> None:
+    """A third child of PID 1, in `children_that_handle_it_outlive_the_grace_period`."""
+    third = NODE | {"pid": 34, "containerPid": 11}
+    beside(tape, NODE, NODE | {"pid": 33, "containerPid": 10}, third)
+    end = {key: third[key] for key in ("pid", "containerPid", "name", "disposition")}
+    tape.add(4.05, "runtime", k.CHILD_ENDED, "app", **end, exitCode=0, signal=None, secondsBefore=0.0)
+
+
+def stops_in_turn(tape: Any) -> None:
+    """A master of three programs that need 4 s each, and a grace period of 10 s."""
+    begin(tape, ("supervisord", "-n"), exe="/usr/bin/supervisord")
+    master_of_three(tape, 4.05)
+    killed(tape)
+
+
+def master_of_three(tape: Any, *ends: float, parent: int = 1) -> None:
+    """Three programs of one parent: all handle the signal, and the last of them ends `ends` seconds after it."""
+    three = [NODE | {"pid": 40 + i, "containerPid": 10 + i, "name": f"worker-{i}", "parent": parent} for i in range(3)]
+    beside(tape, *three)
+    for at, each in zip(ends, reversed(three), strict=False):
+        end = {key: each[key] for key in ("pid", "containerPid", "name", "disposition")}
+        tape.add(at, "runtime", k.CHILD_ENDED, "app", **end, exitCode=0, signal=None, secondsBefore=0.0)
+    left(tape, *({**each, "child": parent == 1} for each in three[: 3 - len(ends)]))
+
+
 def with_zombies(tape: Any) -> None:
     begin(tape)
     left(tape, zombies=3)

@@ -13,6 +13,10 @@ from .facts.missed import missed_container as missed_container
 from .facts.pid1 import is_shell_program as is_shell_program
 from .facts.pod import facts_from_records as facts_from_records
 from .facts.pod import pod_facts as pod_facts
+from .facts.pod import pods_by_address as pods_by_address
+from .facts.probe_connections import without_probes as without_probes
+from .findings.last_words import HOST_STATUSES as HOST_STATUSES
+from .findings.last_words import refuses_host as refuses_host
 from .findings.restarts import last_words as last_words
 from .findings.rules import why_not_ended as why_not_ended
 from .picture.lanes import CONTAINER_KINDS as CONTAINER_KINDS
@@ -32,6 +36,7 @@ from .story import PAUSE_SECONDS as PAUSE_SECONDS
 from .story import Budget as Budget
 from .story import Change as Change
 from .story import ContainerEnding as ContainerEnding
+from .story import ContainerFacts as ContainerFacts
 from .story import Ending as Ending
 from .story import Entry as Entry
 from .story import Finding as Finding

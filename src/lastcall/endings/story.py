@@ -98,6 +98,8 @@ class ContainerFacts:
     declared_ports: tuple[DeclaredPort, ...] = ()
     probes: tuple[DeclaredProbe, ...] = ()
     """Those that ask a port."""
+    tcp_probes: tuple[int, ...] = ()
+    """Ports of its Pod to which its tcpSocket probes connect."""
     asks_node: tuple[tuple[str, str, str], ...] = ()
     """(field, handler, host) of probes and hooks whose host is a loopback address: that of the node."""
     files: tuple[MountedFiles, ...] = ()

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 
 from lastcall.endings import (
     ContainerEnding,
+    ContainerFacts,
     Entry,
     OutputLine,
     container_runs,
     facts_from_records,
     missed_container,
+    pods_by_address,
+    without_probes,
 )
 from lastcall.records import kinds
 from lastcall.records.order import by_time
@@ -73,7 +76,8 @@ def pod_lives(records: Iterable[Record], port: int | None = None, declared: Coll
             own.setdefault(record.pod_uid, []).append(record)
         elif _is_orphan(record):
             orphans.append(Entry(record, seconds(record)))
-    return [_life(uid, those, orphans, port, declared) for uid, those in own.items()]
+    pods = pods_by_address(ordered)
+    return [_life(uid, those, orphans, port, declared, pods) for uid, those in own.items()]
 
 
 def _is_orphan(record: Record) -> bool:
@@ -81,22 +85,29 @@ def _is_orphan(record: Record) -> bool:
 
 
 def _life(
-    uid: str, records: Sequence[Record], orphans: Sequence[Entry], port: int | None, declared: Collection[str]
+    uid: str,
+    records: Sequence[Record],
+    orphans: Sequence[Entry],
+    port: int | None,
+    declared: Collection[str],
+    pods: Collection[str],
 ) -> PodLife:
     life = PodLife(uid, records=[each for each in records if each.kind != kinds.OUTPUT])
     for record in life.records:
         if record.kind in _OF_A_POD:
             _note(life, record, seconds(record), port)
-    runs = dict(_runs(uid, life.records, orphans))
+    found = list(_runs(uid, life.records, orphans))
+    runs = {facts.name: those for facts, those in found}
     names = _serving(runs, port, declared)
     _note_ends(life, [runs[name] for name in names], port)
+    _note_left(life, [(facts, those[-1]) for facts, those in found if facts.name in names], pods)
     life.container = names[0] if len(names) == 1 < len(runs) else ""
     others = {name: those[-1] for name, those in runs.items() if name not in names}
     life.behind = _missed_behind(records, names, others) | _stopped_behind(others)
     return life
 
 
-def _runs(uid: str, records: Sequence[Record], orphans: Sequence[Entry]) -> Iterator[tuple[str, Runs]]:
+def _runs(uid: str, records: Sequence[Record], orphans: Sequence[Entry]) -> Iterator[tuple[ContainerFacts, Runs]]:
     """The containers that may serve, each with its runs."""
     entries: dict[str, list[Entry]] = {}
     for record in records:
@@ -107,7 +118,7 @@ def _runs(uid: str, records: Sequence[Record], orphans: Sequence[Entry]) -> Iter
     for facts in facts_from_records(uid, chosen).containers:
         if facts.kind in _SERVE and facts.name in entries:
             last, earlier = container_runs(facts, entries[facts.name], orphans)
-            yield facts.name, (*earlier, last)
+            yield facts, (*earlier, last)
 
 
 def _serving(runs: Mapping[str, Runs], port: int | None, declared: Collection[str]) -> list[str]:
@@ -187,16 +198,20 @@ def _note_ends(life: PodLife, serving: Sequence[Runs], port: int | None) -> None
     life.open_until = _first_of_all(_open_until(run, port) for run in last)
     life.listener_closed = _earliest(_stopped_listening(run, port) for run in last)
     life.killed = any(run.exit.killed_by_grace for run in last)
-    at_exit = [run.seen.sockets.at_exit for run in last if run.seen.sockets is not None]
-    left = [each for each in at_exit if each is not None]
-    life.never_accepted = sum(each.backlog for each in left) if left else None
-    life.unread = sum(each.unread for each in left) if left else None
-    peers = (peer for each in left for peer in each.peers)
-    life.unread_ports = frozenset(each.port for each in peers if not each.accepted or each.unread_bytes)
     exits = [run.exit.at for run in last if run.exit.at is not None]
     life.exited = Moment.at(max(exits)) if exits and len(exits) == len(last) else None
     found = [each for runs in serving for each in _outages(runs, life.deleted)]
     life.outages = sorted(found, key=lambda each: each.exited.latest)
+
+
+def _note_left(life: PodLife, last: Iterable[tuple[ContainerFacts, ContainerEnding]], pods: Collection[str]) -> None:
+    """What the kernel held for the containers that serve when they exited, without connections of their probes."""
+    at_exit = [(facts, run.seen.sockets.at_exit) for facts, run in last if run.seen.sockets is not None]
+    left = [without_probes(end, facts.tcp_probes, pods) for facts, end in at_exit if end is not None]
+    life.never_accepted = sum(each.backlog for each in left) if left else None
+    life.unread = sum(each.unread for each in left) if left else None
+    peers = (peer for each in left for peer in each.peers)
+    life.unread_ports = frozenset(each.port for each in peers if not each.accepted or each.unread_bytes)
 
 
 def _outages(runs: Runs, deleted: Moment | None) -> Iterator[Outage]:

@@ -457,6 +457,30 @@ def test_a_restart_by_a_probe_says_how_the_program_looked_and_what_helps(
 
 
 @pytest.mark.parametrize(
+    ("status", "line", "advice"),
+    [
+        (400, "ERROR django.security.DisallowedHost: Invalid HTTP_HOST header: '10.244.0.2:8000'.", "httpHeaders: "),
+        (403, "Invalid host header", "httpHeaders: "),
+        (404, "Invalid host header", "Correct the probe's path"),
+        (400, "the host is up", "Correct the probe's path"),
+    ],
+)
+@pytest.mark.parametrize("probe", ["liveness", "startup"])
+def test_a_probe_whose_host_header_is_refused_is_not_told_to_ask_another_path_after_a_restart(
+    new_tape: Any, probe: str, status: int, line: str, advice: str
+) -> None:
+    tape = new_tape()
+    probed(tape, -30, -9, probe, f"HTTP probe failed with statuscode: {status}", False)
+    tape.output(-15, line)
+    tape.output(-14, "Bad Request: /healthz")
+    tape.started(at=-8)
+    deleted(tape)
+    found = finding(tape.ending(), f"{probe}ProbeKilled")
+    assert advice in found.advice and str(status) in found.advice
+    assert "it listened, and answered with an error" in found.text
+
+
+@pytest.mark.parametrize(
     ("before", "said"), [(False, "Leave host out"), (None, "startupProbe"), (True, "It had answered")]
 )
 def test_a_probe_that_asks_the_node_is_told_so_unless_it_had_been_answered(

@@ -8,6 +8,7 @@ from rollout_lives import pod_life
 
 from lastcall.experiment.rollout.report import tell_left
 from lastcall.kube.api.patch.apply import strategic_merge_patch
+from lastcall.kube.api.pods.recorded import container_facts
 from lastcall.kube.api.resources import DEPLOYMENTS
 from lastcall.records import kinds
 from lastcall.records.record import Record
@@ -298,6 +299,19 @@ def test_what_the_kernel_held_for_a_container_that_exited_is_known_of_its_pod() 
     assert tell_left(found) == " (exited with 3 never accepted, 1 with unread data)"
     (other,) = pod_lives([Record("r", 10**9, 0, "kubelet", kinds.POD_CREATED, "u", facts={"name": "web-1"})])
     assert (other.never_accepted, other.unread, tell_left(other)) == (None, None, "")
+
+
+def test_a_connection_that_its_tcp_probe_opened_and_closed_waited_for_nothing() -> None:
+    probe = {"address": "10.244.0.1", "port": 41000, "accepted": False, "unreadBytes": 1, "ownPort": 8080}
+    client = {**probe, "address": "10.244.0.9", "port": 51000, "unreadBytes": 120}
+    end = {"backlog": 2, "unread": 2, "unreadBytes": 121, "connections": 2, "resets": 2, "peers": [probe, client]}
+    pod = {"spec": {"containers": [{"name": "app", "readinessProbe": {"tcpSocket": {"port": 8080}}}]}}
+    made = Record("r1", 10**9, 0, "apiserver", kinds.POD_CREATED, "u", facts={"containers": container_facts(pod)})
+    exited = Record("r2", 2 * 10**9, 0, "shim", kinds.SOCKETS_AT_EXIT, "u", "app", facts=end)
+    (found,) = pod_lives([made, exited])
+    assert (found.never_accepted, found.unread, found.unread_ports) == (1, 1, {51000})
+    (without,) = pod_lives([exited])
+    assert (without.never_accepted, without.unread) == (2, 2), "what probes it has is not known"
 
 
 # -- advice ------------------------------------------------------------------------------------------------------------

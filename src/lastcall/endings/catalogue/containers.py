@@ -141,8 +141,15 @@ CONTAINERS: Mapping[str, Cause] = {
             "hookTookTime": "$container was sent SIGKILL$when, because it still ran $timeout s after $signal (the "
             "preStop hook had taken $hook of the grace period before).",
             "other": "$container was sent SIGKILL$when ($why).",
+            "inTurn": "Of the children of $parent that have handlers for $signal, $ended, and $names still ran. "
+            "Whether it stops them one after another was not observed.",
+            "endedAfter": "$who ended after $after",
         },
         fixes={
+            "inTurn": "If $parent stops them one after another, as supervisord does with its groups, their times add "
+            "up: with $each for each that still ran, $needed in all. Set terminationGracePeriodSeconds above $grace, "
+            "or let it stop them at once (supervisord: all programs in one [group:x]). If it signals all at once, "
+            "$names need more than $seconds.",
             "": "Set terminationGracePeriodSeconds above $grace, or end faster. That it needs more than $seconds after "
             "$signal is all that was seen: `lastcall run --grace $wanted` shows how much.",
             "hookTookTime": "Set terminationGracePeriodSeconds above $grace, or shorten the preStop hook. That the "

@@ -4,6 +4,11 @@ from collections.abc import Mapping
 
 from lastcall.endings.catalogue.cause import Cause
 
+_HOST = (
+    "The program answers $status, and printed that it refuses the Host header, in which a probe sends the Pod's "
+    "address: httpHeaders: [{name: Host, value: a name that the program knows}] in the probe's httpGet, or let the "
+    "program allow the Pod's address."
+)
 RESTARTS: Mapping[str, Cause] = {
     "crashed": Cause(
         title="A container crashed: it ended by itself with a failure, and nothing had told it to stop.",
@@ -116,6 +121,7 @@ RESTARTS: Mapping[str, Cause] = {
             "livenessProbe.failureThreshold waits for that.",
             "otherPort": "livenessProbe port: $others, because nothing listens on $port.",
             "status": "Correct the probe's path, or why the container answers $status.",
+            "host": _HOST,
             "error": "See what the container printed: why it answers $status. If its page asks other services, their "
             "faults restart this container, which does not help them: let the livenessProbe ask a page that only says "
             "that the process works.",
@@ -147,6 +153,7 @@ RESTARTS: Mapping[str, Cause] = {
             "noMore": "It had answered before: see what it printed.",
             "otherPort": "startupProbe port: $others, because nothing listens on $port.",
             "status": "Correct the probe's path, or why the container answers $status.",
+            "host": _HOST,
             "late": "startupProbe: a longer timeoutSeconds; failureThreshold * periodSeconds at least $seconds s "
             "($took were not enough).",
         },

@@ -15,6 +15,7 @@ from lastcall.kube.api import (
     namespace_of,
     pre_stop_of,
     restart_rules_of,
+    tcp_probe_ports_of,
     uid_of,
 )
 from lastcall.records import kinds
@@ -81,6 +82,7 @@ def _container_facts(
         ports=tuple(each["containerPort"] for each in container.get("ports") or ()),
         declared_ports=tuple(_declared_port(each) for each in container.get("ports") or ()),
         probes=tuple(_declared_probes(container)),
+        tcp_probes=tcp_probe_ports_of(container),
         asks_node=at_node,
         files=tuple(_mounted_files(container, volumes)),
         restart_rules=restart_rules_of(container),
@@ -151,7 +153,11 @@ def _recorded(created: Record) -> Iterable[ContainerFacts]:
         kind = _KINDS.get(str(each.get("kind")), "container")
         rules = tuple((str(operator), tuple(codes)) for operator, codes in cast(_Rules, each.get("restartRules") or ()))
         yield ContainerFacts(
-            str(each.get("name") or ""), kind, pre_stop=str(each.get("preStop") or ""), restart_rules=rules
+            str(each.get("name") or ""),
+            kind,
+            pre_stop=str(each.get("preStop") or ""),
+            restart_rules=rules,
+            tcp_probes=tuple(each.get("tcpProbes") or ()),
         )
 
 

@@ -2,15 +2,18 @@
 
 # check: pure
 
+import math
 from dataclasses import replace
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.pid1 import is_shell
 from lastcall.endings.findings.changes import NOTHING, Remedy, container_change, in_pod, in_program
+from lastcall.endings.findings.in_turn import stopped_in_turn
 from lastcall.endings.findings.observed import (
     BY_PROBE,
     ENDED,
     GRACE_OVER,
+    HANDLED,
     KILLED,
     LOCKED,
     NEW_PROCESSES,
@@ -18,6 +21,7 @@ from lastcall.endings.findings.observed import (
     OOM_COUNTED,
     OUT_OF_MEMORY,
     STILL_LISTENED,
+    knows_signal_state,
     of_run,
     once_ended,
     open_connections,
@@ -26,15 +30,15 @@ from lastcall.endings.findings.restarts import times_and_when
 from lastcall.endings.findings.sidecar_connections import HELD_BY_SIDECAR
 from lastcall.endings.findings.sockets import waiting_for_a_stuck_program
 from lastcall.endings.findings.subjects import RunSubject
-from lastcall.endings.findings.table import Row
+from lastcall.endings.findings.table import Fact, Row, judge
 from lastcall.endings.findings.waiting_inside import Wait, kind_of_wait, remedy_of_wait, wakes_in
-from lastcall.endings.findings.words import at, exit_code, listed
+from lastcall.endings.findings.words import at, exit_code, listed, process, processes
 from lastcall.endings.findings.words import connections as _connections
 from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.node_facts import ProcessesLeft
 from lastcall.endings.story import PAUSE_ENDED, Change, ContainerEnding, Finding
 from lastcall.records import kinds
-from lastcall.records.said import tell
+from lastcall.records.said import joined, tell
 
 _UNKNOWN_SENDER = of_run(GRACE_OVER.name, once_ended(lambda c: c.exit.killed_by == "unknown sender"), kinds.SIGNAL_SENT)
 _PAUSE_ENDED = of_run(GRACE_OVER.name, once_ended(lambda c: c.exit.killed_by == PAUSE_ENDED), kinds.PAUSE_ENDED)
@@ -129,13 +133,55 @@ def _went_on(c: ContainerEnding, left: ProcessesLeft, grace: int | None, *, relo
     """Return what to do about a PID 1 that only began other processes on its stop signal."""
     if reloads or grace is None:
         return NOTHING  # reloadsOnSignal says it: no time is long enough
-    names = listed([f"{each.name} (pid {each.container_pid})" for each in left.processes[:4]])
+    names = processes(left.processes[:4])
     return in_program(fix("killed", "wentOn", names=names, signal=c.stop.signal, grace=grace), "endOnStopSignal")
 
 
 def _listened_to_the_end(c: ContainerEnding) -> bool:
     end = c.seen.sockets.at_exit if c.seen.sockets else None
     return end is not None and bool(end.listeners)
+
+
+def _in_turn(s: RunSubject) -> Finding:
+    """Programs of one parent ended seconds apart until the time was over: it may have stopped them one after another,
+    or some of them take longer."""
+    c, found, grace = s.run, stopped_in_turn(s.run), s.ending.grace_seconds
+    assert found is not None
+    assert grace is not None
+    signalled = c.stop.signal_at or 0.0
+    ended = [said("killed", "endedAfter", who=process(e), after=_s(e.at - signalled)) for e in found.ended[:4]]
+    if more := len(found.ended) - len(ended):
+        ended.append(tell("$count more", count=more))
+    facts = {"parent": found.parent, "signal": c.stop.signal, "ended": listed(ended), "names": processes(found.left)}
+    finding = _time_over(s)
+    wanted = grace + math.ceil(found.needed - c.drain_seconds)
+    advice = fix(
+        "killed",
+        "inTurn",
+        **facts,
+        each=_s(found.longest),
+        needed=_s(found.needed),
+        grace=wanted,
+        seconds=_s(c.drain_seconds),
+    )
+    change = Change({"terminationGracePeriodSeconds": max(DEFAULT_GRACE_SECONDS, 2 * wanted)})
+    return replace(
+        finding, text=joined([finding.text, said("killed", "inTurn", **facts)]), advice=advice, change=change
+    )
+
+
+def _ends_apart(s: RunSubject) -> bool | None:
+    if s.ending.grace_seconds is not None and stopped_in_turn(s.run) is not None:
+        return True
+    return False if knows_signal_state(s.run) else None
+
+
+def _waits_for_something_else(s: RunSubject) -> bool:
+    """Return whether more is known of why it was not done in time."""
+    c = s.run
+    hook_failed = c.hook is not None and c.hook.outcome == "failed"
+    known = LOCKED.holds(s) or HELD_BY_SIDECAR.holds(s) or c.stop.floor or hook_failed
+    return bool(known or s.ending.pod.holds_connections or waiting_for_a_stuck_program(c))
 
 
 def _for_another_reason(s: RunSubject) -> Finding:
@@ -214,10 +260,26 @@ def _own_137(s: RunSubject) -> Finding:
     return Finding("exitCode137OfItsOwn", "warning", text, c.name)
 
 
+_ENDS_APART: Fact[RunSubject] = Fact(
+    "how its processes ended",
+    _ends_apart,
+    (kinds.PROCESSES_AT_STOP, kinds.CHILD_ENDED, kinds.PROCESSES_LEFT),
+)
+_ELSE: Fact[RunSubject] = Fact("what else it waited for", _waits_for_something_else)
+_IN_TURN = Row(
+    "killed",
+    (KILLED, GRACE_OVER, HANDLED, _ENDS_APART),
+    _in_turn,
+    refuted_by=(BY_PROBE, OUT_OF_MEMORY, _ELSE),
+    variant="inTurn",
+)
+STOPPED_IN_TURN: Fact[RunSubject] = Fact("when its programs ended", lambda s: judge(_IN_TURN, s)[0], _IN_TURN.kinds)
+"""Their sum may be what was too long."""
 ROWS = (
     Row("killedByOther", (KILLED, _UNKNOWN_SENDER), _by_other, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
     Row("pauseEnded", (KILLED, _PAUSE_ENDED), _by_pause, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
-    Row("killed", (KILLED, GRACE_OVER), _time_over, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
+    _IN_TURN,
+    Row("killed", (KILLED, GRACE_OVER), _time_over, refuted_by=(BY_PROBE, OUT_OF_MEMORY, STOPPED_IN_TURN)),
     Row(
         "killed",
         (KILLED,),

@@ -38,6 +38,14 @@ _OWN_LIMITS = (
 _PEER = re.compile(r"\b(?P<set>[a-z0-9]([-a-z0-9]*[a-z0-9])?)-(?P<number>\d+)\.(?P<service>[a-z0-9][-a-z0-9]*)\b")
 
 
+_REFUSES_HOST = re.compile(
+    r"DisallowedHost|(?i:invalid (?:http_)?host\b(?: header)?|host header .*not allowed|blocked hosts?:)"
+)
+"""What Django, Starlette, webpack and Rails print of a request whose Host header they do not know."""
+HOST_STATUSES = ("400", "403", "421")
+"""What a program may answer such a request."""
+
+
 def advice_by(line: str, pod: PodFacts) -> str:
     """Return what to do about a program whose last line this is; "" where it says nothing known."""
     variant, facts = _known(line)
@@ -59,6 +67,12 @@ def own_limit(lines: Iterable[str]) -> str:
     """Return the variant of the advice for a runtime that reached the limit of its own heap; "" for none."""
     lines = list(lines)
     return next((variant for words, variant in _OWN_LIMITS if any(map(words.search, lines))), "")
+
+
+def refuses_host(lines: Iterable[str]) -> bool:
+    """Return whether a program printed that it refuses a Host header: a probe sends the Pod's address in it
+    (pkg/probe/http/request.go:NewRequestForHTTPGetAction)."""
+    return any(map(_REFUSES_HOST.search, lines))
 
 
 def _known(line: str, among: Container[str] | None = None) -> tuple[str, dict[str, str]]:

@@ -6,14 +6,13 @@ None means that nobody observed it: a Pod of another cluster has no records of i
 # check: pure
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from ipaddress import ip_address
 
 from lastcall.endings.facts.pid1 import forwards, is_shell
+from lastcall.endings.facts.probe_connections import without_probes
 from lastcall.endings.findings.restarts import is_over
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact
-from lastcall.endings.node_facts import AtExit, ChildEnd, Peer, ProcessLeft, ProcessWaiting
+from lastcall.endings.node_facts import AtExit, ChildEnd, ProcessLeft, ProcessWaiting
 from lastcall.endings.shell_script import script_of, shape_of
 from lastcall.endings.story import ContainerEnding
 from lastcall.records import kinds
@@ -322,36 +321,10 @@ def _sockets(test: Callable[[ContainerEnding], bool]) -> _Test:
 
 
 def clients_at_exit(s: RunSubject) -> AtExit | None:
-    """Return its sockets right before its exit, without the connections of its own tcpSocket probes.
-
-    The kubelet closes such a connection as soon as it is open (pkg/probe/tcp/tcp.go:DoTCPProbe) and waits for nothing.
-    What the program had not read of it is its end (FIN), which the kernel counts as a byte (tcp_diag_get_info). One
-    that had not been accepted is reset with its listener.
-    """
+    """Return its sockets right before its exit, without the connections of its own tcpSocket probes."""
     end = s.run.seen.sockets.at_exit if s.run.seen.sockets else None
-    probes = [each for each in end.peers if _is_of_probe(s, each)] if end else []
-    if end is None or not probes:
-        return end
-    waiting = sum(not each.accepted for each in probes)
-    return replace(
-        end,
-        connections=max(0, end.connections - len(probes)),
-        unread=max(0, end.unread - len(probes)),
-        unread_bytes=max(0, end.unread_bytes - sum(each.unread_bytes for each in probes)),
-        backlog=max(0, end.backlog - waiting),
-        resets=max(0, end.resets - waiting),
-        peers=tuple(each for each in end.peers if each not in probes),
-    )
-
-
-def _is_of_probe(s: RunSubject, peer: Peer) -> bool:
-    """Return whether a tcpSocket probe of the container may have opened and closed a connection, and no Pod did."""
-    facts = next((each for each in s.ending.pod.containers if each.name == s.run.name), None)
-    if facts is None or peer.unread_bytes != 1 or peer.address in s.ending.addresses:
-        return False
-    named = {each.name: each.number for each in facts.declared_ports}
-    asked = {named.get(str(each.port), each.port) for each in facts.probes if each.handler == "tcpSocket"}
-    return peer.own_port in asked and not ip_address(peer.address).is_loopback
+    probed = next((each.tcp_probes for each in s.ending.pod.containers if each.name == s.run.name), ())
+    return without_probes(end, probed, s.ending.addresses) if end is not None else None
 
 
 def open_connections(s: RunSubject) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.pid1 import SHELLS, by_name, forwards, number_of
 from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_pod, in_program
+from lastcall.endings.findings.kills import STOPPED_IN_TURN
 from lastcall.endings.findings.observed import (
     ALL_DEAF,
     ALL_HANDLE,
@@ -35,7 +36,7 @@ from lastcall.endings.findings.observed import (
 from lastcall.endings.findings.signals import TRAP_WAITS, WHY_NOT_ENDED
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row, every
-from lastcall.endings.findings.words import listed
+from lastcall.endings.findings.words import process, processes
 from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.node_facts import ChildEnd, ProcessAtStop, ProcessesLeft, ProcessLeft
 from lastcall.endings.shell_script import pipeline_fix, place_of, script_of, shape_of
@@ -43,7 +44,6 @@ from lastcall.endings.story import Change, ContainerEnding, Finding, ProgramChan
 from lastcall.records import kinds
 from lastcall.records.said import joined, tell
 
-_MOST_NAMES = 4
 PASS_ON = Change(program="passSignalOn")
 _HEAR: Mapping[str, ProgramChange] = {"ignored": "stopIgnoringSignal", "blocked": "unblockSignal"}
 """What a program has to do to get its stop signal, by its disposition."""
@@ -136,7 +136,7 @@ def _waits_for_deaf(s: RunSubject) -> Finding:
 def _ignores(s: RunSubject, deaf: Sequence[ProcessLeft], variant: str) -> Finding:
     c = s.run
     how = said("childIgnoresSignal", deaf[0].disposition, signal=c.stop.signal)
-    text = said("childIgnoresSignal", variant, **_facts(c), names=_names(deaf), how=how, seconds=_s(c.drain_seconds))
+    text = said("childIgnoresSignal", variant, **_facts(c), names=processes(deaf), how=how, seconds=_s(c.drain_seconds))
     advice = fix("childIgnoresSignal", deaf[0].disposition, signal=c.stop.signal, name=deaf[0].name)
     change = Change(program=_HEAR[deaf[0].disposition])
     return Finding("childIgnoresSignal", "problem", text, c.name, advice, change=change)
@@ -151,7 +151,9 @@ def _strangers(s: RunSubject) -> Finding:
         if each.disposition == "default" and each.child is False and not each.after_signal
     ]
     to = forwards(c)
-    text = said("childrenNotSignalled", to, **_facts(c), names=_names(missed), until=_until(c, killed, len(missed) > 1))
+    text = said(
+        "childrenNotSignalled", to, **_facts(c), names=processes(missed), until=_until(c, killed, len(missed) > 1)
+    )
     severity: Severity = "problem" if killed else "warning"
     return Finding("childrenNotSignalled", severity, text, c.name, fix("childrenNotSignalled", to), change=PASS_ON)
 
@@ -196,7 +198,7 @@ def _below_a_shell(s: RunSubject) -> Finding:
     assert shell is not None
     those = [each for each in older_processes(c) if each.container_pid != shell.container_pid]
     killed = bool(LEFT_AT_KILL.holds(s))
-    facts = {**_facts(c), "shell": f"{shell.name} (pid {shell.container_pid})", "names": _names(those)}
+    facts = {**_facts(c), "shell": process(shell), "names": processes(those)}
     text = said("childrenNotSignalled", "shell", **facts, until=_until(c, killed, len(those) > 1))
     severity: Severity = "problem" if killed else "warning"
     advice = fix("childrenNotSignalled", "shell", signal=c.stop.signal)
@@ -206,7 +208,7 @@ def _below_a_shell(s: RunSubject) -> Finding:
 def _children_that_handle(s: RunSubject) -> Finding:
     """PID 1 may have passed the signal on, and killed them itself when its own timeout was over."""
     c, killed, several = s.run, bool(LEFT_AT_KILL.holds(s)), len(older_processes(s.run)) > 1
-    facts = {**_facts(c), "names": _names(older_processes(c)), "until": _until(c, killed, several, handled=True)}
+    facts = {**_facts(c), "names": processes(older_processes(c)), "until": _until(c, killed, several, handled=True)}
     text = said("childrenNotSignalled", "handleIt" if several else "handles", **facts)
     severity: Severity = "problem" if killed else "warning"
     advice = fix("childrenNotSignalled", "handlesAtKill" if killed else "handles")
@@ -217,7 +219,7 @@ def _killed_inside(s: RunSubject) -> Finding:
     """Its grace period was not over: the sender of SIGKILL was in the container."""
     c, those = s.run, killed_children(s.run)
     after = _s(those[0].at - (c.stop.signal_at or 0.0))
-    text = said("childKilledInside", **_facts(c), names=_names(those), after=after)
+    text = said("childKilledInside", **_facts(c), names=processes(those), after=after)
     remedy = Change(program="raiseOwnTimeout")
     return Finding("childKilledInside", "warning", text, c.name, fix("childKilledInside"), change=remedy)
 
@@ -243,9 +245,9 @@ def _group(s: RunSubject) -> Finding:
     c, found = s.run, ended_by_group(s.run)
     assert found is not None
     parent, ends = found
-    facts = {"signal": c.stop.signal, "parent": f"{parent.name} (pid {parent.container_pid})"}
+    facts = {"signal": c.stop.signal, "parent": process(parent)}
     after = _s(max(0.0, ends[0].at - (c.stop.signal_at or 0.0)))
-    text = said("signalEndsPool", container=c.name, by_name=by_name(c), names=_names(ends), after=after, **facts)
+    text = said("signalEndsPool", container=c.name, by_name=by_name(c), names=processes(ends), after=after, **facts)
     advice = fix("signalEndsPool", parent=facts["parent"])
     return Finding("signalEndsPool", "info", text, c.name, advice, change=Change(program="signalChildAlone"))
 
@@ -326,7 +328,7 @@ ROWS = (
         "childrenNotSignalled",
         (SIGNALLED, NO_SHELL, HANDLED, ALL_HANDLE),
         _children_that_handle,
-        refuted_by=(FORWARDS, _SHELL_BETWEEN),
+        refuted_by=(FORWARDS, _SHELL_BETWEEN, STOPPED_IN_TURN),
         variant="handles",
         answers=WHY_NOT_ENDED,
     ),
@@ -376,7 +378,7 @@ def _facts(c: ContainerEnding) -> Mapping[str, object]:
 
 def _all(s: RunSubject) -> Mapping[str, object]:
     left = _left(s)
-    names, several = _names(left.processes, left.more), left.alive > 1
+    names, several = processes(left.processes, left.more), left.alive > 1
     until = _until(s.run, bool(LEFT_AT_KILL.holds(s)), several)
     return {**_facts(s.run), "names": names, "until": until, "untold": _never_got_it(s.run, left)}
 
@@ -388,14 +390,6 @@ def _never_got_it(c: ContainerEnding, left: ProcessesLeft) -> str:
     if left.alive > 1:
         return tell(", so they never got $signal (inferred)", signal=c.stop.signal)
     return tell(", so it never got $signal (inferred)", signal=c.stop.signal)
-
-
-def _names(those: Sequence[ProcessLeft | ChildEnd], more: int = 0) -> str:
-    names: list[str] = [f"{each.name} (pid {each.container_pid})" for each in those[:_MOST_NAMES]]
-    others = len(those) + more - len(names)
-    if others:
-        names.append(tell("$count more", count=others))
-    return listed(names)
 
 
 def _until(c: ContainerEnding, killed: bool, several: bool, *, handled: bool = False) -> str:

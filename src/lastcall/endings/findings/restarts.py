@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings.changes import container_change
 from lastcall.endings.findings.files import hidden_file, key_of, no_file
-from lastcall.endings.findings.last_words import advice_by, own_limit
+from lastcall.endings.findings.last_words import HOST_STATUSES, advice_by, own_limit, refuses_host
 from lastcall.endings.findings.neighbours import needs_neighbour
 from lastcall.endings.findings.not_executed import NotExecuted, is_not_executable, not_executed
 from lastcall.endings.findings.post_start import KINDS as HOOK_KINDS
@@ -34,7 +34,7 @@ from lastcall.endings.story import (
     ProgramChange,
 )
 from lastcall.records import kinds
-from lastcall.records.said import joined, tell
+from lastcall.records.said import Said, joined, tell
 
 _STATUS = re.compile(r"statuscode: (\d+)")
 _SIGNAL = re.compile(r"\bSIG(?:TERM|INT|HUP|QUIT|USR[12])\b|\b(?:received|caught|got)\b.{0,20}\bsignal\b", re.I)
@@ -146,8 +146,7 @@ def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str, *
         variant = "notYet" if never else "noMore"
         advice = fix(id_, variant, seconds=wanted, took=took)
     elif status := _STATUS.search(output):
-        variant = "status"
-        advice = fix(id_, "status" if startup or status[1] < "500" else "error", status=status[1])
+        variant, advice = "status", _fix_of_status(id_, status[1], c)
     elif late:
         variant = "late"
         which = "lateCommand" if slow_command else "lateNever" if slow_start else "late"
@@ -175,6 +174,12 @@ def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str, *
     elif startup and variant in ("", "notYet", "late"):  # its period is a second at least
         change = container_change(c.name, c.kind, startupProbe={"failureThreshold": wanted})
     return Finding(id_, "problem", text, c.name, advice, change=change)
+
+
+def _fix_of_status(id_: str, status: str, c: ContainerEnding) -> Said:
+    if status in HOST_STATUSES and refuses_host(c.seen.last_lines):
+        return fix(id_, "host", status=status)
+    return fix(id_, "error" if status >= "500" and id_ == "livenessProbeKilled" else "status", status=status)
 
 
 def _crashed(s: ContainerSubject) -> Finding:

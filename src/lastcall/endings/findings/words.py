@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from lastcall.endings.node_facts import ChildEnd, ProcessAtStop, ProcessLeft
 from lastcall.endings.story import ContainerEnding
 from lastcall.records.said import joined, tell
 
@@ -19,6 +20,23 @@ def listed(words: Sequence[str]) -> str:
     if len(words) < 2:
         return words[0] if words else ""
     return tell("$words and $last", words=joined(words[:-1], ", "), last=words[-1])
+
+
+_MOST_NAMES = 4
+
+
+def process(each: ProcessLeft | ChildEnd | ProcessAtStop) -> str:
+    """Name a process: `nginx (pid 7)`."""
+    return f"{each.name} (pid {each.container_pid})"
+
+
+def processes(those: Sequence[ProcessLeft | ChildEnd], more: int = 0) -> str:
+    """Name the first processes, and count the others and `more`."""
+    names: list[str] = [process(each) for each in those[:_MOST_NAMES]]
+    others = len(those) + more - len(names)
+    if others:
+        names.append(tell("$count more", count=others))
+    return listed(names)
 
 
 def exit_code(c: ContainerEnding) -> str:

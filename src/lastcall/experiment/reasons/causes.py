@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from lastcall.endings import ProgramChange, fix
+from lastcall.endings import HOST_STATUSES, ProgramChange, fix, refuses_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,19 +179,12 @@ def fix_of(id_: str, variant: str = "", /, **facts: object) -> str:
     return f"{fix(id_, variant, **facts)} [{id_}]"
 
 
-_REFUSES_HOST = re.compile(
-    r"DisallowedHost|(?i:invalid (?:http_)?host\b(?: header)?|host header .*not allowed|blocked hosts?:)"
-)
-"""What Django, Starlette, webpack and Rails print of a request whose Host header they do not know."""
-_OF_HOST = ("400", "403", "421")
-
-
 def fix_of_host(line: str, printed: Iterable[str]) -> str:
     """Return a line of what to change with the Host header in place of the path, where the program `printed` that it
     refuses the header: a probe sends the Pod's address."""
-    if not any(map(_REFUSES_HOST.search, printed)):
+    if not refuses_host(printed):
         return line
-    for status in _OF_HOST:
+    for status in HOST_STATUSES:
         line = line.replace(
             fix_of("probeFailed", "status", status=status), fix_of("probeFailed", "host", status=status)
         )

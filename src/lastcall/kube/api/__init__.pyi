@@ -37,6 +37,7 @@ from .pods.recorded import containers_of as containers_of
 from .pods.recorded import pre_stop_of as pre_stop_of
 from .pods.recorded import restart_rules_of as restart_rules_of
 from .pods.recorded import status_problems as status_problems
+from .pods.recorded import tcp_probe_ports_of as tcp_probe_ports_of
 from .pods.references import claims_of as claims_of
 from .pods.references import configmaps_of as configmaps_of
 from .pods.references import secrets_of as secrets_of

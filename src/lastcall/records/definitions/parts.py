@@ -28,6 +28,7 @@ class ContainerOfPod(TypedDict):
     kind: Annotated[str, "container, sidecar, init or ephemeral"]
     preStop: Annotated[str, "the handler, empty without one"]
     restartRules: NotRequired[Annotated[object, "as in the spec"]]
+    tcpProbes: NotRequired[Annotated[list[int], "ports to which its tcpSocket probes connect"]]
 
 
 class Limits(TypedDict):

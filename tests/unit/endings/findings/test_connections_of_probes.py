@@ -6,20 +6,19 @@ from typing import Any
 import pytest
 from ending_stories import PORT, at_exit, at_stop, begin, exited, killed, peer
 
-from lastcall.endings.story import ContainerFacts, DeclaredPort, DeclaredProbe
+from lastcall.endings.facts.pod import pod_facts
 from lastcall.records import kinds as k
 
 NODE = "10.244.0.1"
 CLOSED = {**peer(NODE, 41000, accepted=False), "unreadBytes": 1}
 ONE = {"listeners": [PORT], "connections": 1, "unread": 1, "unreadBytes": 1, "backlog": 1, "resets": 1}
-ASKS = (DeclaredProbe("readinessProbe", "tcpSocket", "web"), DeclaredProbe("livenessProbe", "httpGet", 9000))
+PORTS = [{"containerPort": 8080, "name": "web"}, {"containerPort": 9000}]
+ASKS = {"readinessProbe": {"tcpSocket": {"port": "web"}}, "livenessProbe": {"httpGet": {"port": 9000}}}
 
 
 def story(tape: Any, *peers: dict[str, Any], probes: Any = ASKS, sigkill: bool = False, **facts: Any) -> list[str]:
-    ports = (DeclaredPort(8080, "web"), DeclaredPort(9000))
-    tape.pod = replace(
-        tape.pod, containers=(ContainerFacts("app", ports=(8080, 9000), declared_ports=ports, probes=probes),)
-    )
+    container = {"name": "app", "ports": PORTS, **probes}
+    tape.pod = replace(tape.pod, containers=pod_facts({"metadata": {}, "spec": {"containers": [container]}}).containers)
     begin(tape)
     at_stop(tape, 0, PORT)
     at_exit(tape, 10.012 if sigkill else 0.502, **{**ONE, **facts}, peers=list(peers))
@@ -68,4 +67,4 @@ def test_a_connection_that_may_be_a_clients_is_told(new_tape: Any, other: dict[s
 
 
 def test_without_a_tcp_probe_nobody_but_clients_connects(new_tape: Any) -> None:
-    assert len(about_connections(story(new_tape(), CLOSED, probes=()))) == 2
+    assert len(about_connections(story(new_tape(), CLOSED, probes={}))) == 2

@@ -41,6 +41,14 @@ def test_a_container_that_ends_when_its_sidecar_is_stopped_is_told_so(new_tape: 
     assert "for connections of agent until that was stopped" in found["sidecarHoldsConnection"].text
 
 
+def test_that_it_closed_its_port_at_once_holds_beside_that(new_tape: Any) -> None:
+    """Clients that have not heard of the change ask its port, directly or through the sidecar, which still listens."""
+    found = told(new_tape, waits_for_its_sidecar, lambda tape: tape.endpoint())
+    soon, held = found["listenerClosedSoon"], found["sidecarHoldsConnection"]
+    assert soon.severity == "info" and held.severity == "problem"
+    assert "preStop" in soon.advice and "preStop" not in held.advice
+
+
 def sockets(**facts: Any) -> Callable[[Any], None]:
     def change(tape: Any) -> None:
         for record in tape.records:

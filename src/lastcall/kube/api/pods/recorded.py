@@ -46,6 +46,17 @@ def restart_rules_of(container: Object) -> tuple[tuple[str, tuple[int, ...]], ..
     )
 
 
+def tcp_probe_ports_of(container: Object) -> tuple[int, ...]:
+    """Return the ports of the Pod to which its tcpSocket probes connect. A name is that of one of its ports."""
+    named = {each.get("name"): each.get("containerPort") for each in container.get("ports") or ()}
+    actions = (
+        (container.get(field) or {}).get("tcpSocket") or {}
+        for field in ("startupProbe", "readinessProbe", "livenessProbe")
+    )
+    found = (named.get(each["port"], each["port"]) for each in actions if "port" in each and not each.get("host"))
+    return tuple(dict.fromkeys(port for port in found if isinstance(port, int)))
+
+
 def container_facts(pod: Object) -> "list[ContainerOfPod]":
     """Return what a PodCreated record says of a Pod's containers, for a story without the object."""
     containers: list[ContainerOfPod] = []
@@ -53,6 +64,8 @@ def container_facts(pod: Object) -> "list[ContainerOfPod]":
         each: ContainerOfPod = {"name": container.get("name") or "", "kind": kind, "preStop": pre_stop_of(container)}
         if rules := restart_rules_of(container):
             each["restartRules"] = rules
+        if ports := tcp_probe_ports_of(container):
+            each["tcpProbes"] = list(ports)
         containers.append(each)
     return containers
 
