@@ -20,6 +20,8 @@ from lastcall.records.said import joined
 
 LATE_SECONDS = 5.0
 """A kubelet that lives has reported an end this long after its grace period."""
+_RUNTIME_DOWN = "container runtime is down"
+"""In a node's condition Ready (kubelet runtime.go:runtimeErrors)."""
 _FOR_NAMESPACES = ("NamespaceDeletionDiscoveryFailure", "NamespaceFinalizersRemaining")
 """Conditions that waiting alone does not change."""
 _MORE_OF_NAMESPACES = ("NamespaceDeletionContentFailure", "NamespaceContentRemaining")
@@ -136,7 +138,8 @@ def _of_pod(pod: AnyObject, now: datetime | None, node: AnyObject | None) -> Wai
     if grace == 0 or (not on and metadata.get("finalizers")):
         return None  # nothing but finalizers is left
     if node is not None and not _is_ready(node):
-        return Wait(said("waitsFor", "node", what=what, node=on), fix("waitsFor", "node", node=on))
+        variant = "runtime" if _RUNTIME_DOWN in _why_not_ready(node) else "node"
+        return Wait(said("waitsFor", variant, what=what, node=on), fix("waitsFor", variant, node=on))
     running = _running(pod)
     if not running and (pod.get("status") or {}).get("containerStatuses"):
         names = ", ".join(str(each.get("name")) for each in spec.get("volumes") or ()) or "none"
@@ -194,6 +197,11 @@ def _users(claim: AnyObject, pods: Iterable[AnyObject]) -> list[str]:
 def _is_ready(node: AnyObject) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or ()
     return any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)
+
+
+def _why_not_ready(node: AnyObject) -> str:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return next((str(each.get("message")) for each in conditions if each.get("type") == "Ready"), "")
 
 
 def _named(kind: str, obj: AnyObject) -> str:

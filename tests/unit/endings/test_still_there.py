@@ -26,8 +26,9 @@ def pod(status: dict[str, Any] = RUNS, spec: dict[str, Any] | None = None, **met
     }
 
 
-def node(ready: str) -> dict[str, Any]:
-    return {"metadata": {"name": "node-1"}, "status": {"conditions": [{"type": "Ready", "status": ready}]}}
+def node(ready: str, message: str = "") -> dict[str, Any]:
+    condition = {"type": "Ready", "status": ready, "message": message}
+    return {"metadata": {"name": "node-1"}, "status": {"conditions": [condition]}}
 
 
 def claim(**metadata: Any) -> dict[str, Any]:
@@ -45,6 +46,8 @@ USES = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}
         (pod(), "Pod", {}, "to be over by 2026-01-01T00:00:30Z (grace period 30 s). Still running: app", ""),
         (pod(), "Pod", {"now": NOW, "node": node("Unknown")}, "waits for node node-1, which is not Ready",
          "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"),
+        (pod(), "Pod", {"now": NOW, "node": node("False", "container runtime is down")},
+         "waits for node node-1, whose container runtime does not answer", "systemctl restart containerd"),
         (pod(), "Pod", {"now": NOW, "node": node("True")}, "Still running: app", ""),
         (pod(), "Pod", {"now": datetime(2026, 1, 1, 0, 2, tzinfo=UTC)},
          "was over 90.0 s ago: node node-1 has not reported the end of app", "kubectl describe node node-1"),

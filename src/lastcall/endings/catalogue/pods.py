@@ -130,6 +130,8 @@ PODS: Mapping[str, Cause] = {
             "and takes the network down.",
             "node": "$what waits for node $node, which is not Ready: only its kubelet can end the containers and "
             "report it.",
+            "runtime": "$what waits for node $node, whose container runtime does not answer: nothing ends the "
+            "containers, or tells how they ended, before it is back.",
             "claim": "$what is ending, and stays because Pods use it: $pods.",
             "bound": "$what is ending, and stays because claim $claim is bound to it.",
             "namespace": "$what is ending: $messages",
@@ -142,6 +144,7 @@ PODS: Mapping[str, Cause] = {
             "$node`).",
             "node": "Bring node $node back. Only if it is shut down for good: `kubectl taint node $node "
             "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`, which ends its Pods and frees their volumes.",
+            "runtime": "Start the container runtime of $node again (`systemctl restart containerd`); see its log.",
             "claim": "Delete the Pods that use it ($pods): it goes with the last of them.",
             "bound": "Delete claim $claim: the volume goes after it.",
             "NamespaceDeletionDiscoveryFailure": "Make the API that does not answer available again, or delete its "

@@ -132,7 +132,7 @@ class Kubelet:
         """Return why the node is not Ready, "" if it is."""
         if self._protection.shutdown.shutting_down:
             return NOT_READY
-        return self._containers.state.network_error if self.ready else "the sync loop is not running yet"
+        return self._containers.state.error if self.ready else "the sync loop is not running yet"
 
     def pressures(self) -> tuple[str, ...]:
         """Return the conditions of the node for resources that run out."""

@@ -4,6 +4,7 @@ import pytest
 from node_world import Node, container, exec_hook, on_node, pre_stop
 
 from lastcall.kube.api.resources import CONFIGMAPS, PODS
+from lastcall.kube.cri.api import RuntimeServiceError
 from lastcall.kube.cri.simulated import SimulatedImage
 from lastcall.kube.cri.simulated_program import ExecResult, Program
 
@@ -60,6 +61,32 @@ def test_without_a_network_only_pods_of_the_hosts_network_start_and_the_node_say
         node.runtime.network_error = ""
         await node.until_running("pod")
         assert node.kubelet.not_ready() == ""
+
+    on_node(scenario, {"app": Program()})
+
+
+def test_a_node_whose_container_runtime_does_not_answer_for_30_s_says_so(monkeypatch: pytest.MonkeyPatch):
+    """kubelet runtime.go:runtimeErrors."""
+
+    async def scenario(node: Node):
+        await node.sleep(6)
+        status = node.runtime.status
+
+        async def silent():
+            raise RuntimeServiceError("connection refused")
+
+        monkeypatch.setattr(node.runtime, "status", silent)
+        await node.sleep(24)
+        assert node.kubelet.not_ready() == ""
+        await node.sleep(10)
+        assert node.kubelet.not_ready() == "container runtime is down"
+        node.runtime.network_error = "cni plugin not initialized"
+        monkeypatch.setattr(node.runtime, "status", status)
+        await node.sleep(6)
+        assert node.kubelet.not_ready().startswith("container runtime network not ready: ")
+        monkeypatch.setattr(node.runtime, "status", silent)
+        await node.sleep(40)
+        assert node.kubelet.not_ready().startswith("[container runtime is down, container runtime network not ready: ")
 
     on_node(scenario, {"app": Program()})
 
