@@ -45,6 +45,20 @@ for _ in range(int(sys.argv[3])):
 print(failed)' "$@"
 }
 
+# unanswered URL TIMES: how many of so many requests of the Pod client are not answered with 200.
+unanswered() {
+  kubectl exec client -- python3 -c '
+import sys, time, urllib.request
+failed = 0
+for _ in range(int(sys.argv[2])):
+    try:
+        urllib.request.urlopen(sys.argv[1], timeout=2).read()
+    except OSError:
+        failed += 1
+    time.sleep(0.02)
+print(failed)' "$@"
+}
+
 # log_of_its_end POD: deletes it; $WORK/log has what it said until it was gone.
 log_of_its_end() {
   kubectl logs -f "pod/$1" >"$WORK/log" 2>&1 &

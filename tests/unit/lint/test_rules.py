@@ -710,3 +710,22 @@ NEW = {"hookPortUndeclared", "hookLoops", "signalsPause", "readinessOnlyConnects
 @pytest.mark.parametrize("objects", [row[1] for row in SOUND], ids=[row[0] for row in SOUND])
 def test_what_may_be_right_is_not_found(objects: tuple[dict, ...]):
     assert not {each.rule for each in findings(*objects)} & NEW
+
+
+def as_user(workload: dict, user: int) -> dict:
+    return in_container(workload, "securityContext", {"runAsUser": user})
+
+
+@pytest.mark.parametrize(
+    ("workload", "says"),
+    [
+        (shared("kill -INT 1"), "it exits on SIGINT"),
+        (as_user(shared("kill -INT 1"), 0), "it exits on SIGINT"),
+        (as_user(shared("kill -INT 1"), 1000), "user 1000 may not signal it (EPERM): the program never gets SIGINT"),
+        (in_pod(shared("kill -INT 1"), "securityContext", {"runAsUser": 1000}), "it exits on SIGINT"),
+    ],
+)
+def test_pause_ends_only_by_a_signal_of_its_own_user_or_root(workload: dict, says: str):
+    said = [each.message for each in findings(workload) if each.rule == "signalsPause"]
+    assert len(said) == 1
+    assert says in said[0]

@@ -133,8 +133,9 @@ ENDINGS: tuple[Rule, ...] = (
         "dependsOnApplication",
         "A command signals PID 1 in a Pod with shareProcessNamespace: true.",
         "PID 1 is the Pod's pause process. It exits on SIGINT and SIGTERM, the kernel then kills every container of "
-        "the Pod, and the kubelet makes a new sandbox (SandboxChanged). It ignores other signals.",
-        "build/pause/linux/pause.c; pid_namespaces(7)",
+        "the Pod, and the kubelet makes a new sandbox (SandboxChanged). It ignores other signals, and the kernel "
+        "refuses those of users who are neither its own nor root.",
+        "build/pause/linux/pause.c; pid_namespaces(7); kill(2)",
         "Signal the program by its own PID (`kill -TERM $(cat FILE)`, `pkill -f PATTERN`), or leave "
         "shareProcessNamespace out.",
     ),

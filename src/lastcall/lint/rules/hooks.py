@@ -81,6 +81,10 @@ def _loop(workload: Workload, container: Container) -> Iterator[Finding]:
     yield found("hookLoops", workload.subject, (*container.path, *path), text)
 
 
+_PAUSE_USER = 65535
+"""Of its image (build/pause/Dockerfile)."""
+
+
 def _first_process(workload: Workload, container: Container) -> Iterator[Finding]:
     for path in COMMANDS:
         argv = (value_at(container.spec, path) or {}).get("command") or [] if path else command_of(container)
@@ -95,7 +99,11 @@ def _first_process(workload: Workload, container: Container) -> Iterator[Finding
         )
         field = "command" if path or container.spec.get("command") else "args"
         where = (*container.path, *path, field)
-        if signal in ("INT", "TERM"):
+        user = _other_user(workload, container)
+        if signal and user is not None:
+            text = f"{head}: user {user} may not signal it (EPERM): the program never gets SIG{signal}."
+            yield found("signalsPause", workload.subject, where, text)
+        elif signal in ("INT", "TERM"):
             text = f"{head}: it exits on SIG{signal}, and with it the kernel kills every container of the Pod (137)."
             yield found("signalsPause", workload.subject, where, text)
         elif signal == "":
@@ -104,3 +112,12 @@ def _first_process(workload: Workload, container: Container) -> Iterator[Finding
         else:
             text = f"{head}, which ignores SIG{signal}: the program never gets it."
             yield found("signalsPause", workload.subject, where, text)
+
+
+def _other_user(workload: Workload, container: Container) -> int | None:
+    """Return the user of a container if that is neither root nor the one of the pause process, which may signal it
+    (kill(2)); None for others, and where it is the image's. Pause runs as the Pod's runAsUser, else as its own image's
+    user (kuberuntime_sandbox.go:generatePodSandboxLinuxConfig)."""
+    pod = (workload.pod_spec.get("securityContext") or {}).get("runAsUser")
+    user = (container.spec.get("securityContext") or {}).get("runAsUser", pod)
+    return user if isinstance(user, int) and user not in (0, _PAUSE_USER if pod is None else pod) else None
