@@ -5,6 +5,7 @@ import asyncio
 import os
 import signal
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,25 @@ async def test_pause_exits_on_sigint_and_sigterm_and_the_kernel_ends_the_pod_s_c
 
 
 @inside
+async def test_pause_is_the_user_of_its_pod_so_a_program_of_another_user_cannot_end_it(world: ShimWorld):
+    """kubelet kuberuntime_sandbox.go:generatePodSandboxLinuxConfig; kubernetes build/pause/Dockerfile."""
+    context = LinuxContainerSecurityContext(namespace_options=NamespaceOption(pid="POD"), run_as_user=1000)
+    one_user = world.runtime._single_user_id()  # of whom all processes are
+    for of_the_pod in (1000,) if one_user else (None, 1000):
+        world.sandbox_config = replace(world.sandbox_config, run_as_user=of_the_pod)
+        sandbox = await world.sandbox(pid="POD")
+        container = await world.start(sandbox, "sleep", "100", name=f"c-{of_the_pod}", security_context=context)
+        with suppress(RuntimeServiceError):
+            await world.runtime.exec_sync(container, ("kill", "-TERM", "1"), 0)
+        if of_the_pod is None:
+            answer = await world.runtime.exec_sync(container, ("stat", "-c", "%u", "/proc/1"), 0)
+            assert answer.stdout == b"65535\n"
+        else:
+            assert (await world.ended(container)).exit_code == 137
+        await world.runtime.remove_pod_sandbox(sandbox)
+
+
+@inside
 async def test_a_sandbox_with_shared_pids_ends_though_an_exec_still_runs_in_them(world: ShimWorld):
     """The kernel waits for the exec before the first process may go, and nobody but the shim can wait for the exec."""
     for _ in range(10):
@@ -134,8 +154,6 @@ async def test_open_standard_input_blocks_a_reader_and_closed_one_does_not(world
 
 @inside
 async def test_sysctls_of_the_pod_are_set_and_the_machine_s_are_refused(world: ShimWorld):
-    from dataclasses import replace
-
     world.sandbox_config = replace(world.sandbox_config, sysctls={"net.ipv4.ip_unprivileged_port_start": "80"})
     container = await world.start(await world.sandbox(), "cat", "/proc/sys/net/ipv4/ip_unprivileged_port_start")
     assert world.output(await world.ended(container)) == "80"

@@ -154,6 +154,8 @@ class SandboxRuntime:
                     hostname=config.hostname,
                     sysctls=config.sysctls,
                     users=users_of(options.userns_options),
+                    run_as_user=config.run_as_user,
+                    run_as_group=config.run_as_group,
                     cgroup_parent=config.cgroup_parent,
                     resources=asdict(config.resources),
                 )

@@ -95,6 +95,9 @@ class PodSandboxConfig:
     annotations: dict[str, str] = field(default_factory=dict)
     privileged: bool = False
     """Whether its containers may be privileged."""
+    run_as_user: int | None = None
+    """Of the sandbox's own process; None is the user of its image."""
+    run_as_group: int | None = None
 
 
 class PodSandboxState(IntEnum):

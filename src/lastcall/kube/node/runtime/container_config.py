@@ -113,7 +113,7 @@ def generate_pod_sandbox_config(
     users: UserNamespace | None = None,
 ) -> PodSandboxConfig:
     """Generate the configuration of a sandbox (kuberuntime_sandbox.go:generatePodSandboxConfig)."""
-    sysctls = (pod["spec"].get("securityContext") or {}).get("sysctls") or ()
+    context = pod["spec"].get("securityContext") or {}
     return PodSandboxConfig(
         metadata=PodSandboxMetadata(name_of(pod), uid_of(pod), namespace_of(pod), attempt),
         hostname=hostname,
@@ -121,12 +121,15 @@ def generate_pod_sandbox_config(
         dns_config=dns_config,
         port_mappings=host_ports(pod),
         namespace_options=namespace_options(pod, users),
-        sysctls={sysctl["name"]: sysctl["value"] for sysctl in sysctls},
+        sysctls={sysctl["name"]: sysctl["value"] for sysctl in context.get("sysctls") or ()},
         cgroup_parent=cgroup_parent(pod),
         resources=resource_config_for_pod(pod, pod_pids_limit),
         labels={**labels_of(pod), **pod_labels(pod)},
         annotations=dict(annotations_of(pod)),
         privileged=_has_privileged_container(pod),
+        # kuberuntime_sandbox.go:generatePodSandboxLinuxConfig
+        run_as_user=context.get("runAsUser"),
+        run_as_group=context.get("runAsGroup") if "runAsUser" in context else None,
     )
 
 

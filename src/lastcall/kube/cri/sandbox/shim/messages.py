@@ -54,7 +54,10 @@ class ListAll(Message, verb="list"):
 
 
 class CreateSandbox(Message, verb="create_sandbox"):
-    """`network`, `ipc`, `pid`: POD, CONTAINER or NODE. `users`: `first` and `count` of a range of ids."""
+    """`network`, `ipc`, `pid`: POD, CONTAINER or NODE. `users`: `first` and `count` of a range of ids.
+
+    `run_as_user`, `run_as_group`: of its first process, None for those of its image.
+    """
 
     id: str
     network: str
@@ -63,6 +66,8 @@ class CreateSandbox(Message, verb="create_sandbox"):
     hostname: str
     sysctls: dict[str, str]
     users: dict[str, int] | None = None
+    run_as_user: int | None = None
+    run_as_group: int | None = None
     cgroup_parent: str = ""
     resources: dict[str, Any] | None = None
 

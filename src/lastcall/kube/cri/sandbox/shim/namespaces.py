@@ -175,7 +175,7 @@ def _start_pause(sandbox: Sandbox) -> None:
         if pid == 0:
             try:
                 child.default_signals()
-                pause.run(sandbox.namespaces, sandbox.users, executable)
+                pause.run(sandbox.namespaces, sandbox.users, pause.ids(sandbox.spec), executable)
             finally:
                 os._exit(1)
     finally:

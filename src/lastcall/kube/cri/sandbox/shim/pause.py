@@ -23,7 +23,7 @@ from lastcall.world import linux, privileges
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 # prctl(PR_SET_NAME, "pause"); rt_sigaction(SIGINT, &down); rt_sigaction(SIGTERM, &down); for (;;) pause();
 # down: exit_group(0); aarch64 has no pause: ppoll(NULL, 0, NULL, NULL, 0)
@@ -43,6 +43,8 @@ _ALLOWED = (
     *("pause", "ppoll", "restart_syscall", "rt_sigaction", "rt_sigreturn", "exit", "exit_group", "execve", "execveat"),
 )
 _EPERM = 1
+_IMAGE_ID = 65535
+"""User and group of the image (kubernetes build/pause/Dockerfile)."""
 
 
 def program() -> int:
@@ -55,7 +57,15 @@ def program() -> int:
     return fd
 
 
-def run(namespaces: Mapping[int, int], users: idmap.Users | None, executable: int) -> NoReturn:
+def ids(spec: Mapping[str, Any]) -> tuple[int, int]:
+    """Return user and group of the process: the Pod's own, or those of its image."""
+    user, group = spec.get("runAsUser"), spec.get("runAsGroup")
+    if user is None:
+        return _IMAGE_ID, _IMAGE_ID
+    return user, 0 if group is None else group
+
+
+def run(namespaces: Mapping[int, int], users: idmap.Users | None, as_ids: tuple[int, int], executable: int) -> NoReturn:
     """Run as it. `namespaces`: CLONE_NEW* flag → fd of the Pod's, `users` its user ids; `executable` is `program`'s.
 
     Raises OSError.
@@ -72,6 +82,10 @@ def run(namespaces: Mapping[int, int], users: idmap.Users | None, executable: in
     if users is not None:
         idmap.enter(users)
     privileges.drop_bounding_set(0)
+    with contextlib.suppress(OSError):  # where the machine gives a user one id only, it stays root's
+        os.setgroups([])
+        os.setresgid(as_ids[1], as_ids[1], as_ids[1])
+        os.setresuid(as_ids[0], as_ids[0], as_ids[0])
     privileges.clear_ambient_set()
     privileges.capset(0, 0, 0)
     privileges.set_no_new_privs()

@@ -18,7 +18,13 @@ _PROTOCOLS = ("TCP", "UDP", "SCTP")
 def sandbox_config_message(config: api.PodSandboxConfig) -> Any:
     dns = config.dns_config
     namespaces = namespaces_message(config.namespace_options)
-    context = new("LinuxSandboxSecurityContext", namespace_options=namespaces, privileged=config.privileged)
+    context = new(
+        "LinuxSandboxSecurityContext",
+        namespace_options=namespaces,
+        privileged=config.privileged,
+        run_as_user=None if config.run_as_user is None else new("Int64Value", value=config.run_as_user),
+        run_as_group=None if config.run_as_group is None else new("Int64Value", value=config.run_as_group),
+    )
     return new(
         "PodSandboxConfig",
         metadata=metadata_message(config.metadata),
