@@ -100,8 +100,9 @@ async def test_pause_exits_on_sigint_and_sigterm_and_the_kernel_ends_the_pod_s_c
 async def test_pause_is_the_user_of_its_pod_so_a_program_of_another_user_cannot_end_it(world: ShimWorld):
     """kubelet kuberuntime_sandbox.go:generatePodSandboxLinuxConfig; kubernetes build/pause/Dockerfile."""
     context = LinuxContainerSecurityContext(namespace_options=NamespaceOption(pid="POD"), run_as_user=1000)
-    one_user = world.runtime._single_user_id()  # of whom all processes are
-    for of_the_pod in (1000,) if one_user else (None, 1000):
+    for of_the_pod in (1000, None):
+        if of_the_pod is None and world.runtime._single_user_id():
+            return  # of whom all processes are
         world.sandbox_config = replace(world.sandbox_config, run_as_user=of_the_pod)
         sandbox = await world.sandbox(pid="POD")
         container = await world.start(sandbox, "sleep", "100", name=f"c-{of_the_pod}", security_context=context)
