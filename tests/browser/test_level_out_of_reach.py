@@ -64,7 +64,7 @@ async def test_without_a_memory_control_group_the_level_says_so_and_plays_a_reco
         }
         watching.board.put("tour/level-memory", done)
         watching.board.on_change()
-        await seen(page, "/no memory control group/.test(document.querySelector('#goal').parentElement.innerText)")
+        await seen(page, "/no memory control group/.test(document.querySelector('#run-state').innerText)")
         await seen(page, "[...document.querySelectorAll('.step')].some(e => /out of memory|OOM/i.test(e.innerText))")
         await seen(page, "document.querySelector('#play')")
         await assert_good(page)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -37,16 +38,16 @@ async def go(page: Page, step: str) -> None:
     await seen(page, f"document.querySelector('h1')?.innerText === {json.dumps(title)}")
 
 
-async def run(page: Page) -> None:
-    """Press the button, and wait for the end."""
+async def run(page: Page, end: str = "done;") -> None:
+    """Press the button, and wait for the end, of which the status says this (a pattern)."""
     await seen(page, "document.querySelector('#start') && !document.querySelector('#start').disabled")
     await page.eval("document.querySelector('#start').click()")
     await seen(page, "document.querySelector('#stop')")
     try:
-        await page.until("/done;|did not come/.test(document.querySelector('#run-state').innerText)", 120)
+        await page.until("!document.querySelector('#stop')", 120)
     finally:
-        text = await page.eval("document.querySelector('article').innerText")
-        assert "done;" in text, text
+        text = await page.eval("document.querySelector('#run-state').innerText")
+        assert re.search(end, text), text + await page.eval("document.querySelector('article').innerText")
 
 
 TABLE = "document.querySelector('.claims').innerText"
@@ -77,7 +78,10 @@ async def test_every_step_of_the_tour_is_so_on_a_real_cluster(served: Served, br
     eventually(lambda: namespaces(served) == [], "the tour to leave nothing", 60)
 
 
-VERDICT = "document.querySelector('#verdict').innerText"
+VERDICT = "document.querySelector('#run-state').innerText"
+DECIDED = "^[✓✗] "
+REACHED = """[...document.querySelectorAll('.contents li')].filter(e => e.querySelector('[role=img]')).map(
+    e => e.querySelector('a').getAttribute('href'))"""
 
 
 async def go_to_level(page: Page, name: str) -> None:
@@ -92,11 +96,12 @@ async def test_every_level_of_the_tour_is_reached_by_its_solution_on_a_real_clus
     page = await browser.open(served.link())
     await go_to_level(page, "grace")
     await seen(page, "/deletes the Pod/.test(document.querySelector('#run-state')?.innerText)")
-    await run(page)
-    await seen(page, f"/^Not yet/.test({VERDICT})")
+    await run(page, r"^✗ Not yet: gone after 6\.\d\d s, wanted < 4 s$")
+    assert not await page.eval("!!document.querySelector('#next')")
     row = "[...document.querySelector('tr[data-goal=gone]').cells].map(e => e.innerText.trim())"
     wanted, found, verdict = await page.eval(row)
-    assert (wanted, verdict) == ("gone < 4 s", "✗ not yet") and re.fullmatch(r"6\.\d\d s", found)
+    assert wanted.split("\n") == ["The object is gone within 4 s of the DELETE", "gone < 4 s"]
+    assert verdict == "✗ not yet" and re.fullmatch(r"6\.\d\d s", found)
     below = "(a, b) => !!(a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING)"
     order = ["#start", ".lanes", "#goal", "#steps"]
     for first, second in pairwise(order):
@@ -108,11 +113,57 @@ async def test_every_level_of_the_tour_is_reached_by_its_solution_on_a_real_clus
         await go_to_level(page, name)
         await seen(page, "document.querySelector('#solve')")
         await page.eval("document.querySelector('#solve').click()")
-        await run(page)
-        if not (await page.eval(VERDICT)).startswith("✓ Goal reached."):
+        await run(page, DECIDED)
+        if not (await page.eval(VERDICT)).startswith("✓ Goal reached: "):
             missed.append(f"{name}: {await page.eval(TABLE)}")
     assert missed == []
+    assert await page.eval(REACHED) == [f"#/tour/level-{name}" for name in LESSON["levels"]]
     await assert_good(page)
+
+
+OLD = f"!!document.querySelector('.old') && /^Of an earlier manifest/.test({VERDICT})"
+
+
+async def test_a_learner_sees_a_mistake_at_once_what_a_result_is_of_and_what_is_reached(
+    served: Served, browser: Browser
+) -> None:
+    page = await browser.open(served.link())
+    await go_to_level(page, "force")
+    await seen(page, "document.querySelector('#manifest')?.value")
+    given = await page.eval("document.querySelector('#manifest').value")
+    await write(page, "#manifest", given.replace("[sh,", "[shh,"))
+    began = time.monotonic()
+    await run(page, "did not come to the end")
+    assert time.monotonic() - began < 20
+    why = await page.eval("[...document.querySelectorAll('article .error')].map(e => e.innerText).join('')")
+    assert why.startswith("app cannot start: ") and "shh" in why
+    assert not await page.eval("!!document.querySelector('.lanes')"), "the clean-up is no story"
+    await write(page, "#manifest", given)
+    await seen(page, OLD)
+
+    await page.eval("document.querySelector('#solve').click()")
+    await run(page, r"^✓ Goal reached: gone after \d")
+    assert not await page.eval(OLD)
+    assert (await page.eval("document.querySelector('#next').getAttribute('href')")).endswith("level-sidecar")
+    await assert_good(page)
+    await write(page, "#manifest", "a: [")
+    await seen(page, OLD)
+    await page.eval("document.querySelector('#start').click()")
+    await seen(page, "/YAML/.test(document.querySelector('article .error').parentElement.innerText)")
+    assert await page.eval(OLD)
+    page.errors.clear()  # the one that was refused
+    await assert_good(page)
+    await page.eval("document.querySelector('#solve').click()")
+    await seen(page, f"!({OLD})")
+    await page.eval("window.left = true; location.reload()")
+    await seen(page, f"!window.left && document.querySelector('#run-state') && {OLD}")
+    assert await page.eval(REACHED) == ["#/tour/level-force"]
+
+    await page.eval("document.querySelector('#reset').click()")
+    await page.eval("document.querySelector('#start').click()")
+    await seen(page, "document.querySelector('#stop')")
+    await page.eval("document.querySelector('#stop').click()")
+    await seen(page, f"{VERDICT} === 'Stopped, no verdict'")
 
 
 async def test_a_learner_writes_another_manifest_and_hears_why_it_is_refused(served: Served, browser: Browser) -> None:
@@ -178,7 +229,7 @@ async def test_a_step_is_shown_live_by_keyboard_in_japanese_and_stopped(
     assert refused == 409
     assert await second.eval("fetch('/api/tour/nothing/run', {method: 'POST'}).then(r => r.status)") == 404
     await page.eval("document.querySelector('#stop').click()")
-    await seen(page, "document.querySelector('#run-state').innerText === 'stopped'")
+    await seen(page, "document.querySelector('#run-state').innerText === 'Stopped, no verdict'")
     second.errors.clear()  # the two that were refused
     await seen(second, "document.querySelector('#start') && !document.querySelector('#start').disabled")
     await assert_good(second)

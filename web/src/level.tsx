@@ -5,7 +5,7 @@ import { seconds } from "./lanes";
 import { ask, calm, store, useStore, useTicks } from "./store";
 import { language, pick } from "./texts";
 import { Answers, Contents, Replay, Rule } from "./tour";
-import { comparison, isGoing, LEVELS, w, type Check, type Level, type Recorded, type Run } from "./tour-data";
+import { comparison, isGoing, isReached, LEVELS, setReached, w, type Check, type Condition, type Level, type Recorded, type Run } from "./tour-data";
 import { Versions } from "./tour-versions";
 
 let known: Level[] | null = null;
@@ -32,6 +32,7 @@ export function LevelView({ id, recorded }: { id: string; recorded?: Recorded | 
   const number = ids.indexOf(id);
   const texts = LEVELS[id]!;
   const next = ids[number + 1];
+  const [, again] = useState(0);
   return (
     <div class="tour">
       <Contents current={`level-${id}`} />
@@ -40,7 +41,7 @@ export function LevelView({ id, recorded }: { id: string; recorded?: Recorded | 
         <h1 id="title" tabIndex={-1}>{pick(texts.title)}</h1>
         <p class="lesson">{pick(texts.question)}</p>
         <p role="alert" class="error">{error}</p>
-        {level && (recorded ? <Played level={level} recorded={recorded} /> : <Live level={level} />)}
+        {level && (recorded ? <Played level={level} recorded={recorded} /> : <Live level={level} told={() => again((n) => n + 1)} />)}
         {level && <Rule rule={level.rule} {...(recorded ? { recorded } : {})} />}
         {level?.versions && <Versions found={comparison(level.versions)!} />}
         <nav class="player turn" aria-label={w("levels")}>
@@ -52,7 +53,8 @@ export function LevelView({ id, recorded }: { id: string; recorded?: Recorded | 
   );
 }
 
-function Live({ level }: { level: Level }) {
+/** `told` is called when the level is reached for the first time. */
+function Live({ level, told }: { level: Level; told: () => void }) {
   const { tour, story, cluster } = useStore();
   const [text, setText] = useState(drafts.get(level.id) ?? level.manifest);
   const [grace, setGrace] = useState("");
@@ -63,6 +65,12 @@ function Live({ level }: { level: Level }) {
   useEffect(() => store.follow(store.labels, run?.uid ?? ""), [run?.uid]);
   const mine = run?.uid && story?.uid === run.uid ? story : null;
   const recording = useRecording(level, run);
+  // What is shown was made of what stands in the editor, or else it says so.
+  const old = !!run && !going && (text !== run.manifest || (grace ? Number(grace) : null) !== run.grace);
+  const reached = hasReached(level, run);
+  useEffect(() => {
+    if (reached && !isReached(level.id)) (setReached(level.id), told());
+  }, [reached]);
   useTicks(going && !!mine?.ongoing, calm.matches ? 2 : 12);
   const write = (manifest: string, seconds = grace) => (drafts.set(level.id, manifest), setText(manifest), setGrace(seconds));
   const post = (path: string, body: unknown) => void ask(path, body).then(() => setError(""), (failure: Error) => setError(failure.message));
@@ -78,14 +86,17 @@ function Live({ level }: { level: Level }) {
           </button>
           {going && <button id="stop" onClick={() => post("/api/tour/stop", {})}>{w("stop")}</button>}
           <button id="reset" class="link" onClick={() => write(level.manifest, "")}>{w("reset")}</button>
-          <span role="status" id="run-state">{run ? w(run.state, { ns: run.namespace, pod: run.pod }) : another ? w("another") : w("namespaceHelp")}</span>
+          <Status level={level} run={run} old={old}>{another ? w("another") : w("namespaceHelp")}</Status>
         </div>
         {!cluster.mayWrite && cluster.state === "running" && <p class="hint">{w("readOnly")}</p>}
         <p role="alert" class="error">{error || (run?.error ?? "")}</p>
       </section>
       <Help level={level} solve={() => write(level.solved, level.grace === null ? "" : String(level.grace))} />
-      {run && <Answers run={run} />}
-      <Replay key={recording ? "recorded" : run?.uid} story={recording ? recording.story![language] : mine?.zero ? mine : null} going={going} begin={recording ? 1 : 0}><Goal level={level} run={run} /></Replay>
+      <div class={old ? "old" : ""}>
+        {old && <p class="tag">{w("old")}</p>}
+        {run && <Answers run={run} />}
+        <Replay key={recording ? "recorded" : run?.uid} story={recording ? recording.story![language] : mine?.zero ? mine : null} going={going} begin={recording ? 1 : 0}><Goal level={level} run={run} /></Replay>
+      </div>
     </>
   );
 }
@@ -105,10 +116,34 @@ function Played({ level, recorded }: { level: Level; recorded: Recorded }) {
           <button id="start" class="main" onClick={() => play("given")}>{w("playGiven")}</button>
           <button id="solve" onClick={() => play("solved")}>{w("playSolved")}</button>
         </div>
+        <p class="hint"><Status level={level} run={run} /></p>
         <p class="hint">{w("playedHelp", { v: recorded.kubernetesVersion })}</p>
       </section>
       <Answers run={run} />
       <Replay key={shown} story={run.story![language]} begin={begin}><Goal level={level} run={run} /></Replay>
+    </>
+  );
+}
+
+interface Told {
+  level: Level;
+  run: Run | undefined;
+  /** The learner has changed what was run. */
+  old?: boolean;
+  /** What is said before the first run. */
+  children?: preact.ComponentChildren;
+}
+
+/** How far the run is, and at last what decided. */
+function Status({ level, run, old, children }: Told) {
+  const reached = hasReached(level, run);
+  const ids = Object.keys(LEVELS);
+  const next = ids[ids.indexOf(level.id) + 1];
+  const said = !run ? children : isOutOfReach(level, run) ? w("noMemory") : run.verdict ? `${reached ? "✓" : "✗"} ${w(reached ? "reached" : "missed")}: ${pick(run.verdict)}` : `${w(run.state, { ns: run.namespace, pod: run.pod })} ${run.waits}`;
+  return (
+    <>
+      <span role="status" id="run-state" class={run?.verdict && !old ? (reached ? "good-text" : "bad-text") : ""}>{old ? `${w("old")}: ` : ""}{said}</span>
+      {reached && !old && next && <a class="button" id="next" href={`#/tour/level-${next}`}>{w("next")} →</a>}
     </>
   );
 }
@@ -130,13 +165,11 @@ function shownValue(value: string | number | object | null, path: string): strin
 /** `last.Kind.fact=value` is shown as the record. */
 const shownPath = (path: string): string => path.replace(/^(first|last)\.(\w+).*/, "$1 $2");
 
-const wanted = ({ path, want }: { path: string; want: string | number | null }): string => shownPath(shownValue(want, path));
+const wanted = ({ path, want }: Condition): string => shownPath(shownValue(want, path));
 
 function Goal({ level, run }: { level: Level; run: Run | undefined }) {
   const checks = run?.goal ?? null;
-  const reached = checks?.every((each) => each.held);
-  const next = Object.keys(LEVELS)[Object.keys(LEVELS).indexOf(level.id) + 1];
-  const rows: (Partial<Check> & { path: string; sign: string; want: string | number | null })[] = checks ?? level.goal.map(([path, sign, want]) => ({ path, sign, want }));
+  const rows: (Partial<Check> & Condition)[] = checks ?? level.goal;
   return (
     <section aria-labelledby="goal">
       <h2 id="goal">{w("goal")}</h2>
@@ -148,7 +181,7 @@ function Goal({ level, run }: { level: Level; run: Run | undefined }) {
               const how = each.held === undefined ? "open" : each.held ? "yes" : "no";
               return (
                 <tr key={each.path} class={`c-${how}`} data-goal={each.path}>
-                  <td><code>{shownPath(each.path)} {each.sign} {wanted(each)}</code></td>
+                  <td>{pick(each.says)}<small><code>{shownPath(each.path)} {each.sign} {wanted(each)}</code></small></td>
                   <td>{each.held === undefined ? "" : `${shownValue(each.left ?? null, each.path)}${each.want !== each.right ? ` ${each.sign} ${shownValue(each.right ?? null, each.path)}` : ""}`}</td>
                   <td><span aria-hidden="true">{how === "yes" ? "✓" : how === "no" ? "✗" : "…"}</span> {how !== "open" ? w(how === "yes" ? "claim.yes" : "goalNo") : !run && w("claim.open")}</td>
                 </tr>
@@ -158,11 +191,8 @@ function Goal({ level, run }: { level: Level; run: Run | undefined }) {
         </table>
       </div>
       <p class="hint">{w("goalHelp")}</p>
-      <p id="verdict" role="status" class={reached ? "good-text" : "hint"}>
-        {checks && (reached ? <><b>✓ {w("reached")}</b> {pick(LEVELS[level.id]!.reached)}</> : w("missed"))}
-      </p>
-      {reached && next && <p><a class="button" href={`#/tour/level-${next}`}>{w("next")} →</a></p>}
-      {isOutOfReach(level, run) && <p class="hint">{w("noMemory")}</p>}
+      {hasReached(level, run) && <p id="lesson" class="good-text">{pick(LEVELS[level.id]!.reached)}</p>}
+      {run?.state === "done" && !level.runs && <p class="hint">{w("done", { ns: run.namespace })}</p>}
     </section>
   );
 }
@@ -177,13 +207,12 @@ function useRecording(level: Level, run: Run | undefined): Run | null {
   return out ? found : null;
 }
 
-const isOutOfReach = (level: Level, run: Run | undefined): boolean => level.needs === "memory" && run?.state === "done" && !!run.goal && !memorySeen(run);
+const isOutOfReach = (level: Level, run: Run | undefined): boolean => level.needs === "memory" && run?.state === "done" && !!run.goal && !memorySeen(level, run);
 
 /** Whether something was ended for lack of memory, or the learner has prevented it. */
-function memorySeen(run: Run): boolean {
-  const reason = run.goal?.find((each) => each.path.endsWith(".reason"));
-  return reason?.left === "OOMKilled" || drafts.has("memory");
-}
+const memorySeen = (level: Level, run: Run): boolean => run.manifest !== level.manifest || run.goal!.some((each) => each.left === "OOMKilled");
+
+const hasReached = (level: Level, run: Run | undefined): boolean => !!run?.goal?.every((each) => each.held) && !isOutOfReach(level, run);
 
 function Help({ level, solve }: { level: Level; solve: () => void }) {
   return (

@@ -48,8 +48,14 @@ export interface Run {
   uid: string;
   answers: Answer[];
   claims: Record<string, { held: boolean | null; values: Record<string, string | number> }>;
+  /** What keeps the Pod from being ready, while that is waited for. */
+  waits: string;
   /** Of a level, once it is done. */
   goal?: Check[] | null;
+  verdict?: Pair | null;
+  /** What a level was run with. */
+  manifest: string;
+  grace: number | null;
   story?: Record<Language, Story>;
 }
 
@@ -58,7 +64,7 @@ export interface Level {
   id: string;
   rule: string;
   manifest: string;
-  goal: [string, string, string | number | null][];
+  goal: Condition[];
   needs: string;
   versions: string;
   solved: string;
@@ -66,11 +72,15 @@ export interface Level {
   runs?: { given: Run; solved: Run };
 }
 
-/** A condition of a goal, and what was found. */
-export interface Check {
+export interface Condition {
   path: string;
   sign: string;
   want: string | number | null;
+  says: Pair;
+}
+
+/** A condition of a goal, and what was found. */
+export interface Check extends Condition {
   left: string | number | object | null;
   right: string | number | object | null;
   held: boolean;
@@ -119,6 +129,15 @@ export const versionsOf = (step: TourStep): Record<string, OfVersion> | null => 
 
 /** What the versions of Kubernetes do in an experiment. */
 export const comparison = (run: string): Record<string, OfVersion> | null => (compared.runs as unknown as Record<string, Record<string, OfVersion>>)[run] ?? null;
+
+const REACHED = "lastcall-levels";
+
+const reachedLevels = (): string[] => (localStorage.getItem(REACHED) ?? "").split(" ");
+
+/** Whether this browser has reached a level, on this page or before. */
+export const isReached = (level: string): boolean => reachedLevels().includes(level);
+
+export const setReached = (level: string): void => localStorage.setItem(REACHED, [...reachedLevels(), level].join(" "));
 
 export const isGoing = (run: Run | undefined): boolean => !!run && ["preparing", "waiting", "ending"].includes(run.state);
 

@@ -9,7 +9,7 @@ import { Steps } from "./steps";
 import { explained, sourceOf } from "./rules";
 import { ask, calm, store, useStore, useTicks } from "./store";
 import { language, pick, t } from "./texts";
-import { LEVELS, STEPS, chapterName, claimSays, claimSeen, isGoing, lessonOf, versionsOf, w, type Recorded, type Run, type TourStep } from "./tour-data";
+import { LEVELS, STEPS, chapterName, claimSays, claimSeen, isGoing, isReached, lessonOf, versionsOf, w, type Recorded, type Run, type TourStep } from "./tour-data";
 import { LevelView } from "./level";
 import { Versions } from "./tour-versions";
 import type { Story } from "./types";
@@ -78,7 +78,7 @@ export function Contents({ current }: { current: string }) {
           <h2>{w("levels")}</h2>
           <ol>
             {Object.entries(LEVELS).map(([id, texts]) => (
-              <li key={id}><a href={`#/tour/level-${id}`} aria-current={current === `level-${id}` ? "step" : undefined}>{pick(texts.title)}</a></li>
+              <li key={id}><a href={`#/tour/level-${id}`} aria-current={current === `level-${id}` ? "step" : undefined}>{isReached(id) && <span role="img" aria-label={w("reached")}>✓ </span>}{pick(texts.title)}</a></li>
             ))}
           </ol>
         </section>
@@ -129,7 +129,7 @@ function Live({ step }: { step: TourStep }) {
           {run && !going ? w("again") : w("run")}
         </button>
         {going && <button id="stop" onClick={() => void post("/api/tour/stop")}>{w("stop")}</button>}
-        <span role="status" id="run-state">{run ? w(`${run.state}`, { ns: run.namespace, pod: run.pod }) : another ? w("another") : w("notYet")}</span>
+        <span role="status" id="run-state">{run ? `${w(run.state, { ns: run.namespace, pod: run.pod })} ${run.waits}` : another ? w("another") : w("notYet")}</span>
       </div>
       <p role="alert" class="error">{error || (run?.error ?? "")}</p>
       {run && <Answers run={run} />}

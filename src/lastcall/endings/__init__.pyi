@@ -19,6 +19,12 @@ from .findings.last_words import HOST_STATUSES as HOST_STATUSES
 from .findings.last_words import refuses_host as refuses_host
 from .findings.restarts import last_words as last_words
 from .findings.rules import why_not_ended as why_not_ended
+from .hopeless import CRASHES as CRASHES
+from .hopeless import HOPELESS as HOPELESS
+from .hopeless import crashed as crashed
+from .hopeless import hopeless_reason as hopeless_reason
+from .hopeless import is_crash_looping as is_crash_looping
+from .hopeless import waits_of as waits_of
 from .picture.lanes import CONTAINER_KINDS as CONTAINER_KINDS
 from .picture.lanes import Lane as Lane
 from .picture.lanes import Mark as Mark

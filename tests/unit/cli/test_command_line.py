@@ -17,8 +17,9 @@ from lastcall.cli.commands import COMMANDS, cli
 from lastcall.cli.demo import DEMOS, EXAMPLES
 from lastcall.cli.errors import guarded
 from lastcall.cli.staying import execute
+from lastcall.endings import hopeless_reason
 from lastcall.endings.story import Ending, PodFacts
-from lastcall.experiment.reasons.why_not_ready import hopeless_reason, why_not_ready
+from lastcall.experiment.reasons.why_not_ready import why_not_ready
 from lastcall.manifests.read import load_manifests
 from lastcall.world.interrupts import Interrupts
 from lastcall.world.os_errors import describe_os_error

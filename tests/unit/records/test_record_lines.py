@@ -134,3 +134,10 @@ def test_a_dangerous_fact_is_escaped_in_every_language() -> None:
     text = words_for(Record("a-b-1", 0, 0, "kubelet", kinds.PRE_STOP_STARTED, "u", "app", "", facts)).text
     assert text == r"preStop exec starts: a\x1b[2J\nb (at most 3 s)"
     assert translate(text, "ja") == r"preStop exec 開始: a\x1b[2J\nb (最長 3 秒)"
+
+
+@pytest.mark.parametrize(("when", "style"), [("SIGKILL", "bad"), ("exit", "")])
+def test_what_ended_with_pid_1_is_not_bad_by_itself(when: str, style: str) -> None:
+    """It may be the `sleep` of a loop: a finding says where something was lost."""
+    facts = {"when": when, "processes": [{"name": "sleep", "containerPid": 7}]}
+    assert words_for(Record("a-b-1", 0, 0, "container", kinds.PROCESSES_LEFT, "u", "app", "", facts)).style == style

@@ -12,11 +12,12 @@ from typing import Any
 import orjson
 
 from lastcall.contexts import NotOneOffset, Offset, Sample, offset_of, widest_offset
+from lastcall.endings import hopeless_reason
 from lastcall.errors import WorldError
 from lastcall.experiment.existing.changes import Changes
 from lastcall.experiment.existing.connection import Reached
 from lastcall.experiment.reasons.object_events import events_of, runtime_of
-from lastcall.experiment.reasons.why_not_ready import hopeless_reason, is_ready, why_not_ready
+from lastcall.experiment.reasons.why_not_ready import is_ready, why_not_ready
 from lastcall.kube.api import PODS, Object, StatusError
 from lastcall.kube.client import ConnectionLost
 from lastcall.traffic import Load, Outcome

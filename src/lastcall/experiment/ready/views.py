@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from lastcall.endings import HOPELESS, hopeless_reason
 from lastcall.experiment.ready.custom import scaled, why_unsettled
 from lastcall.experiment.ready.readiness import is_custom, progress, unsettled
 from lastcall.experiment.reasons.owner_watch import OwnerFollower
 from lastcall.experiment.reasons.pod_watch import FollowedPod, PodFollower
-from lastcall.experiment.reasons.why_not_ready import HOPELESS, hopeless_reason, is_ready
+from lastcall.experiment.reasons.why_not_ready import is_ready
 from lastcall.kube.api import PODS, Object, Resource, name_of, namespace_of
 from lastcall.kube.client import Client
 from lastcall.manifests import Manifest

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from lastcall.endings import hopeless_reason
 from lastcall.errors import Crashed, NotReady
 from lastcall.experiment.ready.about import event_line, state_lines
 from lastcall.experiment.ready.below import pods_below
@@ -13,7 +14,7 @@ from lastcall.experiment.ready.readiness import HAVE_PODS, Readiness, is_custom,
 from lastcall.experiment.ready.views import Late, ReadinessView, late, until_changed
 from lastcall.experiment.ready.waiting import Waiting
 from lastcall.experiment.reasons.object_events import events_of
-from lastcall.experiment.reasons.why_not_ready import hopeless_reason, in_short, is_ready
+from lastcall.experiment.reasons.why_not_ready import in_short, is_ready
 from lastcall.kube.api import PODS, Object, StatusError, name_of, namespace_of
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.manifests.applying import Named

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from lastcall.endings import is_crash_looping
 from lastcall.errors import Crashed, NotReady
 from lastcall.experiment.ready.views import ReadinessView
 from lastcall.experiment.reasons.named import Explained, causes_in
@@ -20,7 +21,6 @@ from lastcall.experiment.reasons.why_not_ready import (
     Refused,
     Unschedulable,
     in_short,
-    is_crash_looping,
     is_ready,
     replica_failure,
     unschedulable_message,

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from lastcall.endings import hopeless_reason
 from lastcall.errors import UnreadyCause
 from lastcall.experiment.reasons.webhooks import Webhooks, lines_of_refusal, speaks_of_a_webhook
 from lastcall.experiment.reasons.why_not_ready import (
     has_failed,
     hook_fails_again_and_again,
-    hopeless_reason,
     why_not_ready,
     without_names,
 )

@@ -3,46 +3,19 @@
 # check: pure
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from lastcall.endings import ProgramChange, wait_of
+from lastcall.endings import CRASHES, ProgramChange, crashed, wait_of, waits_of
 from lastcall.experiment.reasons.causes import fix_of, fixes_for, programs_for, waiting_helps
 from lastcall.experiment.reasons.starts import REASONS as REASONS_OF_STARTS
 from lastcall.experiment.reasons.starts import fixes_of_start
 from lastcall.experiment.reasons.webhooks import Webhooks, fixes_of_webhook
-from lastcall.kube.api import Object, name_of, namespace_of, restarts_by_rule, uid_of
-
-HOPELESS = (
-    "ErrImageNeverPull",
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "InvalidImageName",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "RunContainerError",
-    "StartError",
-)
-"""Reasons that waiting does not change: nothing else in this cluster will bring the image, the key or the command."""
+from lastcall.kube.api import Object, name_of, namespace_of, uid_of
 
 _DISK_FULL = "No space left on device"
-
-
-def hopeless_reason(pod: Object) -> str:
-    """Return the reason why waiting is pointless; "" while there is hope."""
-    for _, reason, _ in _waiting(pod):
-        if reason in HOPELESS:
-            return reason
-    status = pod.get("status") or {}
-    if status.get("phase") == "Failed" and not status.get("containerStatuses"):
-        return str(status.get("reason") or "Failed")
-    return ""
-
-
-CRASHES = 3
-"""How many ends in a row, each with a failure, are more than bad luck."""
 
 
 def has_failed(pod: Object) -> bool:
@@ -55,28 +28,10 @@ def has_failed(pod: Object) -> bool:
     )
 
 
-def is_crash_looping(pod: Object) -> bool:
-    """Return whether a container crashed repeatedly. Between two starts it is terminated, or waits for the next."""
-    return any(
-        (container.get("restartCount") or 0) >= CRASHES - 1 and "running" not in (container.get("state") or {})
-        for container in _crashed(pod)
-    )
-
-
 def hook_fails_again_and_again(events: Iterable[Object]) -> bool:
     """Return whether a postStart hook of a Pod with these Events failed as often as a crash looping container."""
     failures = (each.get("count") or 1 for each in events if each.get("reason") == "FailedPostStartHook")
     return sum(failures) >= CRASHES
-
-
-def _crashed(pod: Object) -> Iterator[Object]:
-    """The statuses of containers whose last end was a failure, and not one that its own rules restart."""
-    status, specs = pod.get("status") or {}, _specs(pod)
-    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
-        ends = ((container.get(state) or {}).get("terminated") or {} for state in ("state", "lastState"))
-        code = next((end["exitCode"] for end in ends if "exitCode" in end), 0)
-        if code and not restarts_by_rule(specs.get(container.get("name")) or {}, code):
-            yield container
 
 
 SURE_SECONDS = 3.0
@@ -162,7 +117,7 @@ def why_not_ready(pod: Object, events: Sequence[Object] = (), runtime: str = "")
             seen.add(why)
             lines.append(f"  condition {condition.get('type')} is False: {why}")
     messages: dict[str, list[str]] = {}
-    waiting = list(_waiting(pod))
+    waiting = list(waits_of(pod))
     never_started = {name for name, reason, _ in waiting if reason in REASONS_OF_STARTS}
     for name, reason, message in waiting:
         before = messages.setdefault(name, [])
@@ -177,8 +132,8 @@ def why_not_ready(pod: Object, events: Sequence[Object] = (), runtime: str = "")
     lines += [f"  Event {_event(event)}" for event in warnings if not _repeats(event, lines)]
     warnings = _last_of_each_probe(warnings)
     # A container that has crashed answers no readiness probe: that is not what to correct.
-    crashed = any(_crashed(pod))
-    causes = [each for each in warnings if not (crashed and str(each.get("message")).startswith("Readiness probe"))]
+    has_crashed = any(crashed(pod))
+    causes = [each for each in warnings if not (has_crashed and str(each.get("message")).startswith("Readiness probe"))]
     fixes.update(dict.fromkeys(_fixes_of(causes, runtime)))
     if any(_DISK_FULL in line for line in lines):
         fixes.setdefault(fix_of("stateFull"))
@@ -188,7 +143,7 @@ def why_not_ready(pod: Object, events: Sequence[Object] = (), runtime: str = "")
 
 def programs_of(pod: Object, events: Sequence[Object] = ()) -> Mapping[str, ProgramChange]:
     """Return by cause what a person has to correct, where a container's state or an Event leaves no doubt of it."""
-    said = [(reason, message) for _, reason, message in _waiting(pod)]
+    said = [(reason, message) for _, reason, message in waits_of(pod)]
     warnings = _last_of_each_probe(_newest_warnings(events))
     said += [(str(each.get("reason")), str(each.get("message"))) for each in warnings]
     return {id_: program for each in said for id_, program in programs_for(*each)}
@@ -268,7 +223,7 @@ def in_short(pod: Object, events: Sequence[Object] = ()) -> str:
     if deleted:
         return why_still_there(pod)[0].strip()
     conditions = (pod.get("status") or {}).get("conditions") or []
-    wrong = [f"{reason}: {message}" if message else reason for _, reason, message in _waiting(pod)]
+    wrong = [f"{reason}: {message}" if message else reason for _, reason, message in waits_of(pod)]
     wrong += [_event(event) for event in reversed(_newest_warnings(events))]
     wrong += [
         f"{each['reason']}: {each.get('message') or each.get('type')}"
@@ -291,53 +246,6 @@ def why_still_there(obj: Object, kind: str = "Pod", now: datetime | None = None)
     if wait := wait_of(obj, kind, now=now):
         return wait.lines
     return [f"{kind} {'/'.join(filter(None, (namespace_of(obj), name_of(obj))))} is ending"]
-
-
-def _specs(pod: Object) -> dict[Any, Object]:
-    spec = pod.get("spec") or {}
-    return {each.get("name"): each for kind in ("initContainers", "containers") for each in spec.get(kind) or []}
-
-
-def _waiting(pod: Object) -> Iterator[tuple[str, str, str]]:
-    """(container, reason, message) of every container that waits or has failed."""
-    status, specs = pod.get("status") or {}, _specs(pod)
-    for statuses in ("initContainerStatuses", "containerStatuses"):
-        for container in status.get(statuses) or []:
-            state, name = container.get("state") or {}, str(container.get("name"))
-            waiting, terminated = state.get("waiting"), state.get("terminated")
-            last = (container.get("lastState") or {}).get("terminated")
-            if waiting and waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-                yield name, str(waiting["reason"]), str(waiting.get("message") or "")
-            if terminated and terminated.get("exitCode"):
-                yield name, str(terminated.get("reason") or "Error"), _exit(terminated)
-            elif last and last.get("exitCode"):
-                yield name, str(last.get("reason") or "Error"), f"last time {_exit(last)}{_restarts(container)}"
-            if "running" in state and statuses == "initContainerStatuses" and not _is_sidecar(specs.get(name)):
-                yield name, "Init", f"{name} still runs, and the containers after it wait for its end"
-            elif "running" in state and not container.get("ready"):
-                yield name, "Running", f"but not ready{_unanswered(specs.get(name), container)}"
-
-
-def _is_sidecar(spec: Object | None) -> bool:
-    return (spec or {}).get("restartPolicy") == "Always"
-
-
-def _unanswered(spec: Object | None, status: Object) -> str:
-    """Which probe a container that runs has not answered. Until its startup probe has, no other is asked."""
-    probes = spec or {"readinessProbe": {}}
-    if "startupProbe" in probes and status.get("started") is False:
-        return ": its startup probe has not succeeded"
-    return ": its readiness probe has not succeeded" if "readinessProbe" in probes else ""
-
-
-def _restarts(status: Object) -> str:
-    count = status.get("restartCount") or 0
-    return f" (restarted {count} {'time' if count == 1 else 'times'})" if count else ""
-
-
-def _exit(terminated: Object) -> str:
-    message = f": {str(terminated['message']).strip()}" if terminated.get("message") else ""
-    return f"exit code {terminated.get('exitCode')}{message}"
 
 
 def _newest_warnings(events: Sequence[Object], limit: int = 4) -> list[Object]:

@@ -180,7 +180,8 @@ def processes_left(facts: ProcessesLeft) -> Words:
     who = joined([*names, dead], ", ")
     if when == "SIGKILL":
         return Words(tell("still alive: $who", who=who), STEP, "bad")
-    return Words(tell("killed with PID 1: $who", who=who), STEP, "bad")
+    # What ends with PID 1 may be a program or the `sleep` of a loop: a finding says where something was lost.
+    return Words(tell("killed with PID 1: $who", who=who), STEP)
 
 
 class ChildEnded(TypedDict):

@@ -47,7 +47,8 @@ class Act:
 class Experiment:
     """`objects` are made in a namespace of their own, in this order; the Pod is the one with the label `tour`.
 
-    `until`: how far every Pod has to be before anything is done to that one. `goal` is a level's.
+    `until`: how far every Pod has to be before anything is done to that one. `goal` is a level's, and
+    `manifest` what the learner wrote.
     """
 
     id: str
@@ -55,6 +56,7 @@ class Experiment:
     acts: tuple[Act, ...] = (Act(),)
     until: Until = "ready"
     goal: tuple[Condition, ...] = ()
+    manifest: str = ""
 
 
 LABEL = "tour"

@@ -1,6 +1,6 @@
 """Whether a level's goal is reached: conditions over a Pod of `lastcall/ending`. Pure.
 
-A condition is `[PATH, SIGN, VALUE]`. A path leads through the document, and names a container as
+A condition is a path, a sign and a value. A path leads through the document, and names a container as
 `containers.NAME.field`. `first.KIND` and `last.KIND` are the seconds of a record; `.FACT=VALUE` after it selects those
 with that fact. The value is a literal or a path.
 """
@@ -8,6 +8,7 @@ with that fact. The value is a literal or a path.
 # check: pure
 
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,34 +22,90 @@ SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 ROOTS = ("gone", "containers", "first", "last")
 """How the paths of goals begin."""
+TIMES = re.compile(r"^(first|last)\.|(^gone|At|seconds)$")
+"""Paths that lead to a time."""
 
-Condition = tuple[str, str, Any]
+NOT_SEEN = ("not seen", "観測なし")
+WANTED = (", wanted ", "、目標 ")
+NONE = ("none", "なし")
+
+Pair = tuple[str, str]
+"""A text in English and Japanese."""
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One condition, `want` as it was written, and what was found for both of its sides."""
+class Condition:
+    """`want` is a literal or a path. `says` is the condition in words; `seen` is what was found of it, with `{left}`
+    and `{right}` for the values of both sides."""
 
     path: str
     sign: str
     want: Any
+    says: Pair = ("", "")
+    seen: Pair = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A condition, `want` as it was written, and what was found for both of its sides, also in words (`found`)."""
+
+    path: str
+    sign: str
+    want: Any
+    says: Pair
     left: Any
     right: Any
     held: bool
+    found: Pair
 
 
 def check_goal(goal: Sequence[Condition], pod: Mapping[str, Any]) -> tuple[Check, ...]:
     """Return each condition with what was found."""
-    return tuple(_check(*each, pod) for each in goal)
+    return tuple(_check(each, pod) for each in goal)
 
 
-def _check(path: str, sign: str, want: Any, pod: Mapping[str, Any]) -> Check:
+def verdict(checks: Sequence[Check]) -> Pair:
+    """Return what reaches the goal, in words, or else what misses it."""
+    reached = all(each.held for each in checks)
+    decisive = [each.found for each in checks if each.held is reached]
+    return "; ".join(each[0] for each in decisive), "; ".join(each[1] for each in decisive)
+
+
+def _check(condition: Condition, pod: Mapping[str, Any]) -> Check:
+    path, sign, want = condition.path, condition.sign, condition.want
     left, right = look_up(path, pod), look_up(want, pod) if is_path(want) else want
     try:
         held = SIGNS[sign](left, right)
     except TypeError:  # nothing was seen that could be compared
         held = False
-    return Check(path, sign, want, left, right, held)
+    found = (_found(condition, left, right, held, 0), _found(condition, left, right, held, 1))
+    return Check(path, sign, want, condition.says, left, right, held, found)
+
+
+def _found(condition: Condition, left: Any, right: Any, held: bool, language: int) -> str:
+    """Return what was found, and what was wanted where that differs. A value that nobody saw is not in a sentence."""
+    path, want, says = condition.path, condition.want, condition.says[language]
+    if held and (left is None or isinstance(left, Mapping)):
+        return says
+    if left is None or (right is None and is_path(want)):
+        return f"{NOT_SEEN[language]}: {says}"
+    text = condition.seen[language].format(left=shown(left, path), right=shown(right, str(want)))
+    if held or isinstance(left, Mapping):
+        return text
+    if is_path(want):
+        return f"{text}{WANTED[language].rstrip()}: {says}"
+    wanted = NONE[language] if want is None else shown(want, path)
+    sign = "" if condition.sign == "=" else f"{condition.sign} "
+    return f"{text}{WANTED[language]}{sign}{wanted}"
+
+
+def shown(value: Any, path: str) -> str:
+    """Return a value as the page shows it: what a time is, in seconds."""
+    if isinstance(value, float | int) and TIMES.search(path):
+        size = abs(value)
+        digits = 0 if isinstance(value, int) or size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
+        return f"{value:.{digits}f} s"
+    return str(value)
 
 
 def is_path(value: Any) -> bool:

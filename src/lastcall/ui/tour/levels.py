@@ -1,10 +1,13 @@
-"""The levels of the tour: a manifest that the learner changes, and a goal. Their texts are in web/src/tour.json."""
+"""The levels of the tour: a manifest that the learner changes, and a goal.
+
+Their titles, questions and hints are in web/src/tour.json.
+"""
 
 # check: pure
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import Any
 
@@ -77,10 +80,15 @@ def _level(data: Mapping[str, Any]) -> Level:
         **{
             **data,
             "manifest": "\n".join(data["manifest"]) + "\n",
-            "goal": tuple((path, sign, want) for path, sign, want in data["goal"]),
+            "goal": tuple(map(_condition, data["goal"])),
             "solution": tuple((old, new) for old, new in data["solution"]),
         }
     )
+
+
+def _condition(data: Mapping[str, Any]) -> Condition:
+    (says, says_ja), (seen, seen_ja) = data["says"], data["seen"]
+    return Condition(data["path"], data["sign"], data["want"], (says, says_ja), (seen, seen_ja))
 
 
 def level_document(level: Level) -> dict[str, Any]:
@@ -89,7 +97,7 @@ def level_document(level: Level) -> dict[str, Any]:
         "id": level.id,
         "rule": level.rule,
         "manifest": level.manifest,
-        "goal": [list(each) for each in level.goal],
+        "goal": [asdict(each) for each in level.goal],
         "needs": level.needs,
         "versions": level.versions,
         "solved": level.solved,
@@ -110,7 +118,7 @@ def experiment_of(level: Level, manifest: str, grace: int | None) -> Experiment:
     acts = [Act(grace=grace)]
     if level.releases is not None:
         acts.append(Act("patch", after=level.releases, held=True))
-    return Experiment(level.run, tuple(objects), tuple(acts), goal=level.goal)
+    return Experiment(level.run, tuple(objects), tuple(acts), goal=level.goal, manifest=manifest)
 
 
 def _objects(manifest: str) -> list[Object]:

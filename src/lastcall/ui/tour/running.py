@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 import orjson
 
-from lastcall.endings import Ending
+from lastcall.endings import HOPELESS, Ending, hopeless_reason, is_crash_looping, waits_of
 from lastcall.kube.api import (
     DEPLOYMENTS,
     NAMESPACES,
@@ -31,7 +31,7 @@ from lastcall.kube.api import (
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.ui.tour.claims import checked, is_over
 from lastcall.ui.tour.experiments import LABEL, Act, Experiment, Until
-from lastcall.ui.tour.goals import check_goal
+from lastcall.ui.tour.goals import Check, check_goal, verdict
 from lastcall.ui.tour.seen import Answer, Seen
 from lastcall.world.clock import monotonic, now
 from lastcall.world.tasks import whole
@@ -71,7 +71,8 @@ class Run:
         self._ending_of = ending_of
         self._show = show
         self._namespace = f"lastcall-tour-{world.new_uid()[:5]}"
-        self._error = ""
+        self._why = ""
+        """What keeps the Pods from being Ready, and at last why the run has failed."""
         self._pod: AnyObject = {}
         self._answers: list[Answer] = []
         self._replaced: float | None = None
@@ -90,7 +91,7 @@ class Run:
             self._tell("done")
         except (StatusError, ConnectionLost, TourError, TimeoutError, OSError, RuntimeError) as error:
             # RuntimeError: the client was closed, because the cluster behind the page ended.
-            self._error = str(error)
+            self._why = str(error)
             self._tell("failed")
         except asyncio.CancelledError:
             self._tell("stopped")
@@ -129,7 +130,21 @@ class Run:
         if not found:
             return False
         self._pod = found[0]
-        return all(_is(self._experiment.until, pod) for pod in pods)
+        if all(_is(self._experiment.until, pod) for pod in pods):
+            return True
+        if self._experiment.until == "ready":
+            self._look_why(pods)
+        return False
+
+    def _look_why(self, pods: Sequence[Object]) -> None:
+        """Show what keeps the Pods from being Ready. Raises TourError where waiting changes nothing."""
+        for pod in pods:
+            if why := why_give_up(pod):
+                raise TourError(why)
+        found = next((each for pod in pods for each in waits_of(pod)), ())
+        if (waits := ": ".join(filter(None, found))) != self._why:
+            self._why = waits
+            self._tell("waiting")
 
     # -- what is done -------------------------------------------------------------------------------------------------
 
@@ -214,7 +229,8 @@ class Run:
         ends = monotonic(self._world.clock) + seconds
         while not await is_so():
             if monotonic(self._world.clock) > ends:
-                raise TourError(f"timed out waiting {seconds:g} s for {what}")
+                why = f": {self._why}" if self._why and not self._answers else ""
+                raise TourError(f"timed out waiting {seconds:g} s for {what}{why}")
             await self._world.clock.sleep(LOOK_SECONDS)
 
     async def _clean(self) -> None:
@@ -223,14 +239,14 @@ class Run:
             async with asyncio.timeout(CLEAN_SECONDS):
                 await remove_namespace(self._client, self._namespace)
 
-    def _checks(self, ending: Ending | None) -> list[dict[str, Any]] | None:
+    def _checks(self, ending: Ending | None) -> tuple[Check, ...] | None:
         """The goal with what was found, once the run is done."""
-        if ending is None or not self.over or self._error:
+        if ending is None:
             return None
         # late: 250 ms, at the end of a level
         from lastcall.endings.render import ending_json
 
-        return [asdict(each) for each in check_goal(self._experiment.goal, ending_json(ending))]
+        return check_goal(self._experiment.goal, ending_json(ending))
 
     # -- what the page gets -------------------------------------------------------------------------------------------
 
@@ -238,17 +254,23 @@ class Run:
         self.over = state in ("done", "failed", "stopped")
         ending = self._ending()
         seen = Seen(ending, self._pod, self._answers, self._replaced) if ending is not None else None
+        checks = self._checks(ending) if state == "done" and self._experiment.goal else None
         self._show(
             {
                 "experiment": self._experiment.id,
                 "namespace": self._namespace,
                 "state": state,
-                "error": self._error,
+                "error": self._why if state == "failed" else "",
                 "pod": name_of(self._pod) if self._pod else "",
-                "uid": uid_of(self._pod) if self._pod else "",
+                # Before anything was asked of the Pod, its only end is that of the namespace.
+                "uid": uid_of(self._pod) if self._answers else "",
+                "waits": self._why if state == "waiting" else "",
                 "answers": [asdict(each) for each in self._answers],
                 "claims": checked(seen, self.over),
-                "goal": self._checks(ending) if self._experiment.goal else None,
+                "goal": None if checks is None else [asdict(each) for each in checks],
+                "verdict": None if checks is None else verdict(checks),
+                "manifest": self._experiment.manifest,
+                "grace": self._experiment.acts[0].grace,
             }
         )
 
@@ -280,6 +302,22 @@ def command_of(act: Act, name: str, namespace: str, experiment: Experiment) -> s
     if act.grace == 0:
         return f"kubectl delete pod {where} --grace-period=0 --force"
     return f"kubectl delete pod {where}" + ("" if act.grace is None else f" --grace-period={act.grace}")
+
+
+def why_give_up(pod: Object) -> str:
+    """Return why a Pod will not be Ready, whatever happens; "" while it may."""
+    waits = list(waits_of(pod))
+    if hopeless := hopeless_reason(pod):
+        said = next((each for each in waits if each[1] in HOPELESS), None)
+        if said is None:
+            return f"{name_of(pod)} cannot start: {(pod.get('status') or {}).get('message') or hopeless}"
+        return f"{said[0]} cannot start: {said[2] or said[1]}"
+    phase = (pod.get("status") or {}).get("phase")
+    said = next(iter(waits), None)
+    why = f": {said[0]}: {said[2] or said[1]}" if said else ""
+    if is_crash_looping(pod):
+        return f"a container crashes again and again{why}"
+    return f"{name_of(pod)} ended before it was Ready{why}" if phase in ("Succeeded", "Failed") else ""
 
 
 def _is(until: Until, pod: AnyObject) -> bool:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from lastcall.endings import is_crash_looping
 from lastcall.experiment.reasons.causes import fixes_for, waiting_helps
 from lastcall.experiment.reasons.object_events import runtime_of
 from lastcall.experiment.reasons.why_not_ready import (
@@ -11,7 +12,6 @@ from lastcall.experiment.reasons.why_not_ready import (
     Unschedulable,
     hook_fails_again_and_again,
     in_short,
-    is_crash_looping,
     why_no_pods,
     why_not_ready,
     why_still_there,

@@ -8,8 +8,9 @@ import pytest
 
 from lastcall.records.explain import explain
 from lastcall.ui.tour.experiments import EXPERIMENTS, Act
-from lastcall.ui.tour.goals import check_goal, look_up
+from lastcall.ui.tour.goals import Condition, check_goal, look_up, verdict
 from lastcall.ui.tour.levels import BadManifest, experiment_of, levels
+from lastcall.ui.tour.running import why_give_up
 
 LESSON: Any = orjson.loads(make_tour.LESSON.read_bytes())
 POD = "{kind: Pod, metadata: {name: a}, spec: {}}"
@@ -72,7 +73,7 @@ POD_OF_A_DOCUMENT = {
 
 
 def test_a_goal_looks_up_both_of_its_sides() -> None:
-    (check,) = check_goal([("last.A", "<", "gone")], POD_OF_A_DOCUMENT)
+    (check,) = check_goal([Condition("last.A", "<", "gone")], POD_OF_A_DOCUMENT)
     assert (check.left, check.right, check.held) == (2.5, 3.0, True)
     assert look_up("first.A", POD_OF_A_DOCUMENT) == 1.0
 
@@ -89,4 +90,75 @@ def test_a_goal_looks_up_both_of_its_sides() -> None:
     ],
 )
 def test_what_was_not_seen_reaches_no_goal(condition: Any, held: bool) -> None:
-    assert check_goal([condition], POD_OF_A_DOCUMENT)[0].held is held
+    assert check_goal([Condition(*condition)], POD_OF_A_DOCUMENT)[0].held is held
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        (("gone", "<", 4, ("The object is gone", ""), ("gone after {left}", "")), "gone after 3.00 s"),
+        (("gone", "<", 2, ("The object is gone", ""), ("gone after {left}", "")), "gone after 3.00 s, wanted < 2 s"),
+        (("containers.app.exitCode", "=", 1, ("", ""), ("exit code {left}", "")), "exit code 0, wanted 1"),
+        (("containers.app.exitedAt", "=", None, ("", ""), ("end {left}", "")), "end 2.00 s, wanted none"),
+        (("gone", "<", "last.A", ("So", ""), ("gone {left}, A {right}", "")), "gone 3.00 s, A 2.50 s, wanted: So"),
+        (("containers.app.preStop", "=", None, ("There is no hook", ""), ("a hook", "")), "There is no hook"),
+        (("first.B", "<", "gone", ("B comes first", ""), ("B after {left}", "")), "not seen: B comes first"),
+    ],
+)
+def test_a_verdict_says_what_was_found_and_what_was_wanted(condition: Any, found: str) -> None:
+    assert verdict(check_goal([Condition(*condition)], POD_OF_A_DOCUMENT))[0] == found
+
+
+def test_a_goal_that_is_missed_names_only_what_misses_it() -> None:
+    held = Condition("gone", "=", 3.0, ("", ""), ("gone after {left}", "{left} で消滅"))
+    missed = Condition("containers.app.exitCode", "!=", 0, ("", ""), ("exit code {left}", "終了コード {left}"))
+    assert verdict(check_goal([held, missed], POD_OF_A_DOCUMENT)) == (
+        "exit code 0, wanted != 0",
+        "終了コード 0、目標 != 0",
+    )
+
+
+def test_each_condition_has_its_sentence_in_both_languages() -> None:
+    for level in levels().values():
+        for each in level.goal:
+            assert all((*each.says, *each.seen)), level.id
+
+
+def test_a_pod_that_cannot_start_ends_the_run_at_once_with_the_reason_and_without_a_story() -> None:
+    level = levels()["grace"]
+    missing = level.manifest + "    env: [{name: A, valueFrom: {configMapKeyRef: {name: none, key: a}}}]\n"
+    told, ending = make_tour.play(experiment_of(level, missing, None))
+    assert (told["state"], told["uid"], ending) == ("failed", "", None)
+    assert told["error"] == 'app cannot start: configmap "none" not found'
+
+
+def waits(state: Any, **status: Any) -> Any:
+    containers = [{"name": "app", "state": state, **status}]
+    return {"metadata": {"name": "a"}, "spec": {}, "status": {"phase": "Pending", "containerStatuses": containers}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "why"),
+    [
+        (waits({"waiting": {"reason": "ContainerCreating"}}), ""),
+        (waits({"running": {}}, ready=False), ""),
+        (waits({"waiting": {"reason": "StartError", "message": "exec: shh: not found"}}), "exec: shh: not found"),
+        (waits({"waiting": {"reason": "CreateContainerError"}}), "app cannot start: CreateContainerError"),
+        (waits({"terminated": {"exitCode": 127, "reason": "Error"}}, restartCount=0), ""),
+        (waits({"terminated": {"exitCode": 127}}, restartCount=2), "crashes again and again: app: exit code 127"),
+    ],
+)
+def test_a_run_is_given_up_for_what_waiting_does_not_change(pod: Any, why: str) -> None:
+    found = why_give_up(pod)
+    assert why in found if why else found == ""
+
+
+def test_a_pod_that_has_ended_is_not_waited_for() -> None:
+    pod = {"metadata": {"name": "a"}, "spec": {}, "status": {"phase": "Succeeded"}}
+    assert why_give_up(pod) == "a ended before it was Ready"
+
+
+def test_a_run_tells_the_manifest_and_the_grace_period_that_it_had() -> None:
+    level = levels()["force"]
+    told, _ = make_tour.play_level(level, solved=True)
+    assert (told["manifest"], told["grace"]) == (level.manifest, 0)
