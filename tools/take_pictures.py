@@ -166,7 +166,7 @@ async def pictures(studio: Studio, kubectl: Kubectl) -> None:
     await page.eval("document.querySelector('#solve').click()")
     await seen(page, "document.querySelector('#start') && !document.querySelector('#start').disabled")
     await page.eval("document.querySelector('#start').click()")
-    await page.until("/^✓/.test(document.querySelector('#verdict')?.innerText)", 60)
+    await page.until("/^✓/.test(document.querySelector('#run-state')?.innerText)", 60)
     await studio.take(page, "ui-level", height=1440)
     await studio.print(page)
 
