@@ -12,7 +12,13 @@ import pytest
 from shim_world import STATE, ShimWorld, inside, start_shim
 from waiting import until
 
-from lastcall.kube.cri.api import ContainerState, PodSandboxState, RuntimeServiceError
+from lastcall.kube.cri.api import (
+    ContainerState,
+    LinuxContainerSecurityContext,
+    NamespaceOption,
+    PodSandboxState,
+    RuntimeServiceError,
+)
 from lastcall.kube.cri.sandbox.runtime import SandboxRuntime
 from lastcall.kube.cri.sandbox.shim import messages
 from lastcall.kube.cri.sandbox.shim.past import read_journals
@@ -74,6 +80,22 @@ async def test_an_end_while_no_node_looked_is_told_to_the_next_one(world: ShimWo
     status = await runtime.container_status(container)
     assert (status.state, status.exit_code, status.reason) == (ContainerState.CONTAINER_EXITED, 3, "Error")
     assert 0 < status.started_at < status.finished_at
+
+
+@inside
+async def test_a_pause_process_that_ended_while_no_node_looked_is_told_to_the_next_one(world: ShimWorld):
+    shared = LinuxContainerSecurityContext(namespace_options=NamespaceOption(pid="POD"))
+    sandbox = await world.sandbox(pid="POD")
+    script = "trap '' TERM; sleep 0.3; kill -TERM 1; sleep 100"
+    container = await world.start(sandbox, "sh", "-c", script, security_context=shared)
+    await world.runtime.close()
+    await world.until(lambda: world.find("PauseEnded"))
+    assert world.find("PauseEnded")[0].facts == {"exitCode": 0, "signal": ""}
+    runtime = await next_node(world)
+    assert (await runtime.container_status(container)).exit_code == 137
+    await world.until(lambda: runtime._picture.sandboxes[sandbox].state == PodSandboxState.SANDBOX_NOTREADY)
+    await runtime.remove_pod_sandbox(sandbox)
+    assert world.processes() == {}
 
 
 @inside

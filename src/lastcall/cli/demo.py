@@ -26,8 +26,8 @@ def demo(which: str, **options: Any) -> None:
     The manifests are those of examples/. Exit status as for `lastcall run`: 3 for the Pod that is killed.
     """
     # late: 100 ms of `demo --help`
-    from lastcall.cli.run.asked import make_options
     from lastcall.cli.run.experiment import run_manifests
+    from lastcall.cli.run.option_values import make_options
     from lastcall.manifests import load_manifests
 
     manifests = load_manifests([str(EXAMPLES / name) for name in DEMOS[which]])

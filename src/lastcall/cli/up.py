@@ -171,7 +171,7 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
     elif options["wait"] and is_given("wait"):
         raise click.UsageError("--wait needs -f or -k: it waits for what they apply")
     # late: 80 ms of `up --help`
-    from lastcall.cli.staying.asked import asked_up
+    from lastcall.cli.staying.option_values import asked_up
     from lastcall.cli.staying.starting import in_background, in_foreground
 
     asked = asked_up(options)

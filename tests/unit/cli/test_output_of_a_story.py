@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from lastcall.cli.output import checked_output, write_file
-from lastcall.cli.run.asked import make_options
 from lastcall.cli.run.command import run
 from lastcall.cli.run.experiment import run_manifests
+from lastcall.cli.run.option_values import make_options
 from lastcall.experiment.run.options import RunOptions
 from lastcall.manifests.read import load_manifests
 

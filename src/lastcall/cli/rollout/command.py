@@ -144,7 +144,7 @@ def rollout(
 def _made(options: dict[str, Any]) -> "RolloutOptions":
     """The options as given on the command line; `options` are used up."""
     # late: the first line is what was read
-    from lastcall.cli.run.asked import asked_cluster
+    from lastcall.cli.run.option_values import asked_cluster
     from lastcall.experiment.rollout import RolloutOptions
 
     requests = asked_requests(options)

@@ -9,7 +9,7 @@ import click
 
 from lastcall.cli.rollout.keep import kept_on_failure
 from lastcall.cli.rollout.progress import Progress
-from lastcall.cli.run.asked import check_cni, check_node_capacity, check_propagation_nodes, check_runtime
+from lastcall.cli.run.option_values import check_cni, check_node_capacity, check_propagation_nodes, check_runtime
 from lastcall.cli.started import start_cluster, started
 from lastcall.errors import LastcallError
 from lastcall.experiment.rollout import RolloutOptions

@@ -85,16 +85,16 @@ def run(
     check_places(LOADED if options["rates"] else UNLOADED, OF_LOAD)
     if asked.context:
         # late: 100 ms of `run --help`
-        from lastcall.cli.run.asked import make_options
         from lastcall.cli.run.existing import run_on_existing
+        from lastcall.cli.run.option_values import make_options
 
         raise SystemExit(
             run_on_existing(sources, asked, yes, delete, agents, (url, url_ca, image), make_options(**options))
         )
     manifests = sources.load()
     # late: the first line is what was read
-    from lastcall.cli.run.asked import make_options
     from lastcall.cli.run.experiment import run_manifests
+    from lastcall.cli.run.option_values import make_options
 
     raise SystemExit(run_manifests(manifests, make_options(**options), check=_tell_certain_errors))
 

@@ -1,6 +1,6 @@
 """The options that `run` and `demo` share.
 
-What is not given is not parsed: `cli/run/asked.py` has what the options make of a cluster.
+What is not given is not parsed: `cli/run/option_values.py` has what the options make of a cluster.
 """
 
 import os

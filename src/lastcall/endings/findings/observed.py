@@ -334,7 +334,7 @@ def open_connections(s: RunSubject) -> int:
 
 
 def _of_clients(test: Callable[[RunSubject], bool]) -> RunFact:
-    """Return a fact of the sockets at its exit: who looks, and writes nothing, has seen none."""
+    """Return a fact about the sockets at the exit. Sockets that were looked at without a record are none."""
     seen = _sockets(lambda c: True)
     return Fact(_SOCKETS, lambda s: test(s) if seen(s.run) else seen(s.run), (kinds.SOCKETS_AT_EXIT,))
 

@@ -50,14 +50,19 @@ async def events_of(client: Client, obj: Object) -> list[Object]:
     return []
 
 
-async def runtime_of(client: Client, pod: Object) -> str:
-    """Return the containerRuntimeVersion of a Pod's node (`containerd://2.1.4`); "" if it cannot be read."""
+async def node_of(client: Client, pod: Object) -> Object | None:
+    """Return the Node of a Pod; None if it has none, or if the Node cannot be read."""
     name = (pod.get("spec") or {}).get("nodeName")
     if name:
         with suppress(StatusError, ConnectionLost):
-            node = await client.get(NODES, name)
-            return str(((node.get("status") or {}).get("nodeInfo") or {}).get("containerRuntimeVersion") or "")
-    return ""
+            return await client.get(NODES, name)
+    return None
+
+
+async def runtime_of(client: Client, pod: Object) -> str:
+    """Return the containerRuntimeVersion of a Pod's node (`containerd://2.1.4`); "" if it cannot be read."""
+    node = await node_of(client, pod) or {}
+    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("containerRuntimeVersion") or "")
 
 
 async def events_around(client: Client, owner: Object) -> list[Object]:

@@ -11,7 +11,7 @@ from lastcall.endings import Ending, build_endings, pod_facts, wait_of
 from lastcall.errors import LastcallError, WorldError
 from lastcall.experiment import embedded
 from lastcall.experiment.lookups import delete_if_exists
-from lastcall.experiment.reasons.object_events import webhooks_of, what_refuses_the_deletes, with_fixes
+from lastcall.experiment.reasons.object_events import node_of, webhooks_of, what_refuses_the_deletes, with_fixes
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.experiment.reasons.webhooks import fixes_of_webhook
 from lastcall.experiment.rollout.old_pods import is_of_a_request
@@ -128,7 +128,7 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
                 raise WorldError("\n".join(refused))
             if not await self._are_gone(now, limit - first):
                 await self.drain()
-                raise WorldError("\n".join(_still_there(now, limit)))
+                raise WorldError("\n".join(await self._still_there(now, limit)))
         await self.drain()
         # A forced deletion does not wait for the node: the containers may outlive the object.
         deadline = monotonic(now.clock) + longest + KILL_MARGIN_SECONDS
@@ -144,6 +144,19 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
         those = [f"{key} is still there {seconds:g} s after the DELETE" for key in refused]
         return [*those, *dict.fromkeys(line for lines in refused.values() for line in lines)]
 
+    async def _still_there(self, now: Run, limit: float) -> list[str]:
+        """Return lines about what has not gone, and what holds it."""
+        lines = []
+        for pod in now.chosen():
+            if not pod.gone:
+                node = await node_of(self.client, pod.obj)
+                lines += [f"{pod.key} is still there {limit:g} s after the DELETE"]
+                lines += _held_by(pod.obj, "Pod", wall_time(now.clock), node)
+        for owner in now.owners.owners.values():
+            if not owner.gone and (held := _held_by(owner.obj, owner.resource.kind, wall_time(now.clock))):
+                lines += [f"{owner.what} is still there", *held]
+        return lines
+
     def _someone_runs(self, now: Run) -> bool:
         return any(c.started and c.exit.at is None for ending in self.stories(now) for c in ending.containers)
 
@@ -153,19 +166,6 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
         return build_endings(records, pods, kubernetes_version=now.options.kubernetes_version)
 
 
-def _still_there(now: Run, limit: float) -> list[str]:
-    """What has not gone, and what holds it."""
-    lines = []
-    for pod in now.chosen():
-        if not pod.gone:
-            lines += [f"{pod.key} is still there {limit:g} s after the DELETE"]
-            lines += _held_by(pod.obj, "Pod", wall_time(now.clock))
-    for owner in now.owners.owners.values():
-        if not owner.gone and (held := _held_by(owner.obj, owner.resource.kind, wall_time(now.clock))):
-            lines += [f"{owner.what} is still there", *held]
-    return lines
-
-
-def _held_by(obj: Object, kind: str, at: datetime) -> list[str]:
-    wait = wait_of(obj, kind, now=at)
+def _held_by(obj: Object, kind: str, at: datetime, node: Object | None = None) -> list[str]:
+    wait = wait_of(obj, kind, now=at, node=node)
     return [f"  {line.strip()}" for line in wait.lines] if wait else []

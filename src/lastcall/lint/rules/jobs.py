@@ -56,13 +56,13 @@ def _sidecars(workload: Workload) -> Iterator[Finding]:
 
 
 _TOLD_TO_END = re.compile("quit|exit|shutdown|pkill|kill", re.I)
-"""Words of a page or flag by which a server is told that the work is done."""
+"""Words in a command line that show a way to stop the server, such as a page or a flag."""
 
 
 def _served(workload: Workload, container: Container, others: Sequence[Container]) -> tuple[str, int] | None:
     """Return (container, port) of another one that connects to this one, which is a server then; None for none.
 
-    A server whose command line speaks of a way to end it may be told by the other one.
+    A server with such a way is left out, because the other container may use it.
     """
     if _TOLD_TO_END.search(" ".join(command_of(container))) or workload.pod_spec.get("shareProcessNamespace"):
         return None

@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from lastcall.cli.rollout.command import rollout
-from lastcall.cli.run.asked import check_propagation_nodes
+from lastcall.cli.run.option_values import check_propagation_nodes
 from lastcall.errors import UserError
 from lastcall.experiment.not_simulated import Note, of_balance
 from lastcall.experiment.rollout.lost import alike, tell_lost

@@ -4,28 +4,20 @@ The shim's answer to `hello` says how far everything came, its events what happe
 repairs the picture when it is the shim that died: its containers have ended then and its sandboxes are gone.
 """
 
-# check: observes because the shim tells it what it sees
-
 import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from lastcall.kube.cri.api import ContainerEventResponse, ContainerEventType, ContainerState, PodSandboxState
 from lastcall.kube.cri.sandbox.object_records import ObjectRecords
 from lastcall.kube.cri.sandbox.objects import Container, Sandbox
 from lastcall.kube.cri.sandbox.shim import messages
-from lastcall.records import kinds, rules
-from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import Clock
 from lastcall.world.messages import Fields, Message
 from lastcall.world.remove_tree import remove_tree
-
-if TYPE_CHECKING:
-    from lastcall.records.definitions.runtime import PauseEnded
 
 _CREATE_FAILED = (
     "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
@@ -47,9 +39,8 @@ class Picture:
     `post` sends the shim what needs no answer. `lost` is set while there is no shim.
     """
 
-    def __init__(self, clock: Clock, recorder: Recorder, records: ObjectRecords) -> None:
+    def __init__(self, clock: Clock, records: ObjectRecords) -> None:
         self._clock = clock
-        self._recorder = recorder
         self._records = records
         self.post: Callable[[Message], None] = lambda message: None
         self.rotate_log: Callable[[str], None] = lambda container_id: None
@@ -92,8 +83,6 @@ class Picture:
         for sandbox in self.sandboxes.values():
             if sandbox.id not in hello.sandboxes:
                 sandbox.released = True
-                self.end_sandbox(sandbox)
-            elif sandbox.id in hello.ended_sandboxes:
                 self.end_sandbox(sandbox)
         for identity in hello.sandboxes:
             if identity not in self.sandboxes:
@@ -205,9 +194,6 @@ class Picture:
         """Take a sandbox for stopped, as containerd does (internal/cri/server/events.go:handleSandboxExit)."""
         sandbox = self.sandboxes.get(event.id)
         if sandbox is not None and sandbox.state == PodSandboxState.SANDBOX_READY:
-            facts: PauseEnded = {"exitCode": event.exit_code, "signal": event.signal}
-            uid = sandbox.config.metadata.uid
-            self._recorder.record(kinds.PAUSE_ENDED, pod_uid=uid, rule=rules.HANDLE_SANDBOX_EXIT, facts=facts)
             self.end_sandbox(sandbox)
             self._records.save_sandbox(sandbox)
 

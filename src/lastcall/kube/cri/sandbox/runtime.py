@@ -85,7 +85,7 @@ class SandboxRuntime:
         self._images = images
         self._network = RecordedNetwork(network, recorder, world.clock)
         self._records = ObjectRecords(records_dir or os.path.join(state_dir, "records"), durable=durable)
-        self._picture = picture = Picture(world.clock, recorder, self._records)
+        self._picture = picture = Picture(world.clock, self._records)
         self._shim = ShimClient(world, shim_socket, picture)
         picture.post = self._shim.post
         self._stopping = Stopping(self._shim, world.clock)
@@ -148,6 +148,7 @@ class SandboxRuntime:
             answer = await self._shim.call(
                 messages.CreateSandbox(
                     id=sandbox.id,
+                    pod_uid=config.metadata.uid,
                     network=options.network,
                     ipc=options.ipc,
                     pid=options.pid,

@@ -24,8 +24,9 @@
 | socket | Socket | fds: a TCP socket of the sandbox's network namespace |
 
 A call that fails is answered with an `error`, a text and CRI's reason. Events go to every connection: `Started`,
-`Changed` (its `info`), `Exited`, `StartFailed`, `LogFull`, `SandboxEnded`. An exec belongs to the connection that asked
-for it and is killed when that closes. Times are nanoseconds since the epoch. Standard library only.
+`Changed` (its `info`), `Exited`, `StartFailed`, `LogFull`, `SandboxEnded` (again after each `hello`). An exec belongs
+to the connection that asked for it and is killed when that closes. Times are nanoseconds since the epoch. Standard
+library only.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class CreateSandbox(Message, verb="create_sandbox"):
     """
 
     id: str
+    pod_uid: str
     network: str
     ipc: str
     pid: str
@@ -197,13 +199,12 @@ class Facts(Message):
 
 
 class Everything(Message):
-    """`sandboxes`: ids; `ended_sandboxes`: of those whose first process has ended. `pid`: the shim's."""
+    """`sandboxes`: ids. `pid`: the shim's."""
 
     pid: int
     sandboxes: list[str]
     containers: list[Facts]
     machine: Machine
-    ended_sandboxes: list[str] = []
 
 
 class Running(Message):
@@ -263,8 +264,6 @@ class LogFull(Message, verb="log_full"):
 
 
 class SandboxEnded(Message, verb="sandbox_ended"):
-    """The first process of its PID namespace has ended, and the containers with it. `signal`: empty for an exit."""
+    """The first process of its PID namespace has ended, and the containers with it."""
 
     id: str
-    exit_code: int
-    signal: str

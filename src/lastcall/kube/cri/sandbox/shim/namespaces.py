@@ -21,8 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from lastcall.kube.cri.sandbox.shim.process import Exit
-
 _SHM_SIZE = "64m"
 _FILES = {linux.CLONE_NEWNET: "net", linux.CLONE_NEWIPC: "ipc", linux.CLONE_NEWUTS: "uts"}
 
@@ -45,8 +43,8 @@ class Sandbox:
         self.shm = ""
         self.pause_pid = 0
         self.pause_pidfd = -1
-        self.ended: Exit | None = None
-        """How its pause ended, and every process of its PID namespace with it; None unless somebody ended it."""
+        self.ended = False
+        """Somebody else than lastcall has ended its pause process."""
         self.users: idmap.Users | None = None
         self.maker = 0
         """The child that made the namespaces, until `end_maker`."""

@@ -3,6 +3,7 @@
 A node's connection is a `Peer` (`peer.py`), messages about a container stand in `telling.py`.
 """
 
+# check: observes because it sees how a Pod's first process ended
 # check: many attributes Server because it is the whole program, whose one loop serves all peers
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from lastcall.kube.cri.sandbox.shim.pod_groups import PodGroups
 from lastcall.kube.cri.sandbox.shim.process import Exit, exit_of
 from lastcall.kube.cri.sandbox.shim.streams import descriptors as streaming
 from lastcall.kube.cri.sandbox.shim.telling import Announcer, facts_of, past_facts
+from lastcall.records import kinds
 from lastcall.world import linux
 from lastcall.world.id_maps import why_not_id_mapped
 from lastcall.world.messages import Verbs
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from lastcall.records.definitions.runtime import PauseEnded
     from lastcall.world.messages import Fields, Message
 
 _MAKER_SECONDS = 0.05
@@ -99,6 +102,8 @@ class Server:
         hellos, self._hellos = self._hellos, []
         for call in hellos:
             call.answer(self._all())
+        if hellos:
+            self._repeat_ends()
 
     def _list(self, call: Call, asked: messages.ListAll) -> None:
         call.answer(self._all())
@@ -109,7 +114,6 @@ class Server:
         return messages.Everything(
             pid=os.getpid(),
             sandboxes=list(self._sandboxes),
-            ended_sandboxes=[sandbox.id for sandbox in self._sandboxes.values() if sandbox.ended],
             containers=containers,
             machine=self._machine(),
         )
@@ -169,15 +173,20 @@ class Server:
             self._context.loop.call_later(_MAKER_SECONDS, lambda: self._end_maker(sandbox))
 
     def _pause_ended(self, sandbox: Sandbox) -> None:
-        """Report a Pod whose first process somebody ended; the kernel has ended its containers before that."""
+        """Report that somebody ended the first process of a Pod. The kernel has already ended its containers."""
         result = linux.waitid_pidfd(sandbox.pause_pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         if result is not None:
             self._context.loop.unwatch(sandbox.pause_pidfd)
-            sandbox.ended = exit_of(result)
-            self._tell_ended(sandbox.id, sandbox.ended)
+            sandbox.ended, end = True, exit_of(result)
+            facts: PauseEnded = {"exitCode": end.code, "signal": end.signal}
+            self._context.recorder.record(kinds.PAUSE_ENDED, pod_uid=sandbox.spec["podUid"], facts=facts)
+            self.tell(messages.SandboxEnded(id=sandbox.id))
 
-    def _tell_ended(self, identity: str, end: Exit) -> None:
-        self.tell(messages.SandboxEnded(id=identity, exit_code=end.code, signal=end.signal))
+    def _repeat_ends(self) -> None:
+        """Report ends again to a node that was not connected when they happened."""
+        for sandbox in self._sandboxes.values():
+            if sandbox.ended:
+                self.tell(messages.SandboxEnded(id=sandbox.id))
 
     def _update_sandbox(self, call: Call, asked: messages.UpdateSandbox) -> None:
         sandbox = self._sandboxes.get(asked.id)
@@ -257,7 +266,7 @@ class Server:
     def _pid_target(self, sandbox: Sandbox, spec: dict[str, Any]) -> int:
         if spec["pid"] == "POD":
             if sandbox.ended:
-                self._tell_ended(sandbox.id, sandbox.ended)  # again: the node did not know it when it ended
+                self.tell(messages.SandboxEnded(id=sandbox.id))  # again: the node did not know it when it ended
                 raise CallError(f"the first process of sandbox {sandbox.id!r} has ended")
             return sandbox.pause_pidfd
         if spec["pid"] == "TARGET":

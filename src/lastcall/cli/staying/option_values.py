@@ -4,7 +4,7 @@ from typing import Any
 
 from lastcall.cli.options import read_service_account_key
 from lastcall.cli.page_options import asked_page
-from lastcall.cli.run.asked import (
+from lastcall.cli.run.option_values import (
     asked_cluster,
     check_cni,
     check_feature_gates,
