@@ -1,6 +1,7 @@
 """The two helpers by which tests wait (tests/support/waiting.py)."""
 
 import pytest
+import waiting
 from waiting import eventually, until
 
 from lastcall.world.virtual import run_virtual
@@ -17,7 +18,11 @@ def test_what_never_comes_fails_with_what_was_said() -> None:
         eventually(lambda: False, "the Pod is Ready", 0, said=lambda: "it is Pending")
 
 
-def test_in_virtual_time_a_condition_may_be_asynchronous_and_hours_cost_nothing() -> None:
+def test_in_virtual_time_a_condition_may_be_asynchronous_and_hours_cost_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting, "PATIENCE", 1.0)
+
     async def main(world: World) -> float:
         async def an_hour_later() -> bool:
             return world.clock.monotonic_ns() >= 3600 * 10**9
