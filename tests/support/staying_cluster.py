@@ -171,7 +171,7 @@ class StayingCluster:
             *(f"cgroup {path}" for path in self._cgroups()),
             *(f"link {word}" for word in links if word.startswith("veth")),
             *(f"mount {line}" for line in mounts if "/lastcall/pods/" in line or "/shm" in line.split(" ")[4]),
-            *(f"file {path}" for path in (root / "containers").glob("*") if path.name != "records"),
+            *(f"file {path}" for path in (root / "containers").glob("*") if path.name not in ("ready", "records")),
             *(f"record {path}" for path in (root / "containers/records").glob("*")),
             *(f"journal {path}" for path in (root / "shim-1/processes").glob("*")),
             *(f"sandbox {path}" for path in (root / "shim-1/sandboxes").glob("*")),

@@ -1,6 +1,7 @@
 """Accepts connections, and bounds those whose clients have not shown yet that they speak TLS."""
 
 import asyncio
+import functools
 import resource
 import socket
 import ssl
@@ -25,16 +26,41 @@ def allow_most_connections() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def accept(listening: socket.socket, clock: Clock) -> socket.socket:
-    """Return the next connection, non-blocking. Wait as long as no descriptors are left."""
+async def accept_each(listening: socket.socket, clock: Clock, take: Callable[[socket.socket], object]) -> None:
+    """Hand each connection to `take`, non-blocking, until cancelled. Wait as long as no descriptors are left.
+
+    The loop watches the socket all the time: `sock_accept` would have it watched anew for each connection, with ten
+    system calls. An error of `take` ends it.
+    """
     loop = asyncio.get_running_loop()
+    listening.setblocking(False)
     while True:
+        refused: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(listening, _accept, listening, take, refused)
         try:
-            return (await loop.sock_accept(listening))[0]
-        except ConnectionError:
-            continue
-        except OSError:
-            await clock.sleep(_REST_SECONDS)
+            await refused
+        finally:
+            loop.remove_reader(listening)
+        await clock.sleep(_REST_SECONDS)
+
+
+def _accept(listening: socket.socket, take: Callable[[socket.socket], object], refused: asyncio.Future[None]) -> None:
+    """Take one connection; the loop calls again if there are more."""
+    if refused.done():
+        return
+    try:
+        accepted, _ = listening.accept()
+    except (BlockingIOError, InterruptedError, ConnectionError):
+        return
+    except OSError:
+        refused.set_result(None)
+        return
+    accepted.setblocking(False)
+    try:
+        take(accepted)
+    except Exception as error:
+        accepted.close()
+        refused.set_exception(error)
 
 
 class TLSListener:
@@ -51,18 +77,18 @@ class TLSListener:
         """Handshakes, in the order in which they began."""
 
     async def run(self) -> None:
-        self._listening.setblocking(False)
         async with Tasks() as tasks:
-            while True:
-                accepted = await accept(self._listening, self._clock)
-                if len(self._unfinished) >= MOST_HANDSHAKES:
-                    oldest = next(iter(self._unfinished))
-                    self._forget(oldest)
-                    oldest.cancel()
-                guarded = crash_guard.guarded("TLS listener", "", self._shake_hands(accepted))
-                handshake = tasks.spawn(guarded, name="handshake")
-                self._unfinished[handshake] = None
-                handshake.add_done_callback(self._forget)
+            await accept_each(self._listening, self._clock, functools.partial(self._begin, tasks))
+
+    def _begin(self, tasks: Tasks, accepted: socket.socket) -> None:
+        if len(self._unfinished) >= MOST_HANDSHAKES:
+            oldest = next(iter(self._unfinished))
+            self._forget(oldest)
+            oldest.cancel()
+        guarded = crash_guard.guarded("TLS listener", "", self._shake_hands(accepted))
+        handshake = tasks.spawn(guarded, name="handshake")
+        self._unfinished[handshake] = None
+        handshake.add_done_callback(self._forget)
 
     async def _shake_hands(self, accepted: socket.socket) -> None:
         try:

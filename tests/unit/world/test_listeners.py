@@ -154,21 +154,71 @@ def test_a_process_may_have_as_many_connections_as_it_may_ask_for() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"1\n"
 
 
-async def test_a_listener_without_descriptors_goes_on_when_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = asyncio.get_running_loop()
-    answers: list[object] = [ConnectionAbortedError(), OSError(24, "Too many open files"), (object(), None)]
-    rested: list[float] = []
+class Refusing(socket.socket):
+    """A listening socket whose first accepts fail."""
 
-    class Clock(RealClock):
-        async def sleep(self, seconds: float) -> None:
-            rested.append(seconds)
+    errors: list[OSError]
 
-    async def sock_accept(sock: object) -> object:
-        answer = answers.pop(0)
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
+    def accept(self) -> "tuple[socket.socket, object]":
+        if self.errors:
+            raise self.errors.pop(0)
+        return super().accept()
 
-    monkeypatch.setattr(loop, "sock_accept", sock_accept)
-    await listeners.accept(None, Clock())  # type: ignore[arg-type]
-    assert answers == [] and len(rested) == 1
+
+def refusing(*errors: OSError) -> Refusing:
+    listening = Refusing()
+    listening.errors = list(errors)
+    listening.bind(("127.0.0.1", 0))
+    listening.listen()
+    return listening
+
+
+class CountedRests(RealClock):
+    def __init__(self) -> None:
+        self.rests: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.rests.append(seconds)
+
+
+def test_a_listener_without_descriptors_goes_on_when_there_are_some(run: Callable[..., None]) -> None:
+    async def main() -> None:
+        clock, taken = CountedRests(), asyncio.Queue[socket.socket]()
+        with refusing(ConnectionAbortedError(), OSError(24, "Too many open files")) as listening:
+            accepting = asyncio.ensure_future(listeners.accept_each(listening, clock, taken.put_nowait))
+            with socket.create_connection(listening.getsockname()), await taken.get() as accepted:
+                assert not accepted.getblocking()
+            accepting.cancel()
+        assert listening.errors == [] and len(clock.rests) == 1
+
+    run(main)
+
+
+def test_connections_that_come_at_once_are_all_taken(run: Callable[..., None]) -> None:
+    async def main() -> None:
+        taken = asyncio.Queue[socket.socket]()
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            clients = [socket.create_connection(listening.getsockname()) for _ in range(20)]
+            accepting = asyncio.ensure_future(listeners.accept_each(listening, RealClock(), taken.put_nowait))
+            accepted = [await taken.get() for _ in clients]
+            assert {each.getpeername() for each in accepted} == {each.getsockname() for each in clients}
+            accepting.cancel()
+            for each in (*accepted, *clients):
+                each.close()
+
+    run(main)
+
+
+def test_an_error_of_the_one_who_takes_a_connection_closes_it_and_is_raised(run: Callable[..., None]) -> None:
+    def take(accepted: socket.socket) -> None:
+        raise RuntimeError("no place for it")
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            reader, writer = await asyncio.open_connection(*listening.getsockname())
+            with pytest.raises(RuntimeError, match="no place for it"):
+                await listeners.accept_each(listening, RealClock(), take)
+            assert await ended(reader)
+            writer.close()
+
+    run(main)

@@ -16,7 +16,6 @@ import stat
 from lastcall.kube.cluster.layout import DISK_DIR, STATE_DIR, NodeLayout
 from lastcall.kube.cluster.options import DURABLE_DIR, LOCAL_PATH_DIR, STATIC_PODS_DIR, STORE_BYTES
 from lastcall.kube.cluster.scratch.directory import Scratch
-from lastcall.kube.cluster.scratch.spread import spread
 from lastcall.world import linux
 
 _CANDIDATES = ("/tmp", "/mnt", "/var/tmp", "/opt", "/srv")  # noqa: S108 (only a place to mount on)
@@ -87,7 +86,6 @@ def make_directories(layout: NodeLayout) -> None:
     if has_disk():
         for directory, place in layout.on_disk:
             os.makedirs(directory, 0o755)
-            spread(directory)
             os.mkdir(place, 0o755)
             linux.mount(directory, place, None, linux.MS_BIND)
     # Its own file system: a Pod that fills the other one must not keep the shim from recording how it ended.

@@ -6,6 +6,7 @@ outside is a reset of the Pod's. Pods with the node's network (hostNetwork) do n
 """
 
 import asyncio
+import functools
 import logging
 import socket
 import struct
@@ -19,7 +20,7 @@ from lastcall.kube.nftables import encode as nft_encode
 from lastcall.kube.nftables import statements as nft
 from lastcall.kube.nftables.objects import AddChain, AddRule, Chain, Hook, Transaction
 from lastcall.world import crash_guard, netlink
-from lastcall.world.listeners import accept
+from lastcall.world.listeners import accept_each
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -57,7 +58,6 @@ class PodEgress:
 
     async def run(self) -> None:
         with socket.create_server((self._layout.ip, 0), backlog=1024) as listening:
-            listening.setblocking(False)
             transaction = redirection(self._layout.pod_cidr, *listening.getsockname())
             try:
                 with netlink.NetlinkSocket(netlink.NETLINK_NETFILTER) as netfilter:
@@ -66,14 +66,14 @@ class PodEgress:
                 _logger.error("Pods cannot connect to addresses outside: nftables: %s", error.strerror or error)
                 return
             async with Tasks() as tasks:
-                while True:
-                    accepted = await accept(listening, self._world.clock)
-                    carry = crash_guard.guarded("Pods' connections to outside", "", self._carry(accepted))
-                    tasks.spawn(carry, name="connection to outside")
+                await accept_each(listening, self._world.clock, functools.partial(self._take, tasks))
+
+    def _take(self, tasks: Tasks, accepted: socket.socket) -> None:
+        carry = crash_guard.guarded("Pods' connections to outside", "", self._carry(accepted))
+        tasks.spawn(carry, name="connection to outside")
 
     async def _carry(self, accepted: socket.socket) -> None:
         try:
-            accepted.setblocking(False)
             address, port = original_destination(accepted)
             # A Pod may connect to this port itself; front checks as well.
             outside = await self._way_out.dial_outside(outside_address(address), port)

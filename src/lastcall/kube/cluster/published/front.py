@@ -28,7 +28,7 @@ from lastcall.kube.cluster.published.port import (
 )
 from lastcall.kube.cluster.splice import reset
 from lastcall.world import crash_guard
-from lastcall.world.listeners import accept
+from lastcall.world.listeners import accept_each
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -164,17 +164,17 @@ class PublishedPorts:
             outside.task = tasks.spawn(self._accept(sock, target_now, hand_over), name=f"node port {port}")
 
     async def _accept(self, sock: socket.socket, find: Callable[[], Target | None], hand_over: HandOver) -> None:
-        sock.setblocking(False)
+        def take(accepted: socket.socket) -> None:
+            target = None
+            with crash_guard.Turn("published ports", ""):
+                target = find()
+            if target is not None and hand_over(accepted, *target):
+                accepted.close()
+            else:
+                reset(accepted)
+
         try:
-            while True:
-                accepted = await accept(sock, self._world.clock)
-                target = None
-                with crash_guard.Turn("published ports", ""):
-                    target = find()
-                if target is not None and hand_over(accepted, *target):
-                    accepted.close()
-                else:
-                    reset(accepted)
+            await accept_each(sock, self._world.clock, take)
         finally:
             sock.close()
 

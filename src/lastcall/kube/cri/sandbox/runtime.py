@@ -34,6 +34,7 @@ from lastcall.kube.cri.api import (
     check_handler,
 )
 from lastcall.kube.cri.sandbox.container_spec import seccomp_filter, start_spec, stop_signal, users_of
+from lastcall.kube.cri.sandbox.directories import ContainerDirectories
 from lastcall.kube.cri.sandbox.execs import run_exec, start_exec
 from lastcall.kube.cri.sandbox.image_sub_paths import check_sub_path
 from lastcall.kube.cri.sandbox.object_records import ObjectRecords
@@ -48,6 +49,7 @@ from lastcall.kube.cri.sandbox.stopping import Stopping
 from lastcall.kube.cri.sandbox.streams import AttachStreams, ExecStreams, SocketStream, open_attach, open_port
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
+from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 RECONNECT_SECONDS = 1.0
@@ -90,6 +92,7 @@ class SandboxRuntime:
         picture.post = self._shim.post
         self._stopping = Stopping(self._shim, world.clock)
         self._log_max_size = log_max_size
+        self._directories = ContainerDirectories(state_dir, self._new_id)
 
     @property
     def on_log_full(self) -> Callable[[str], None]:
@@ -116,7 +119,12 @@ class SandboxRuntime:
         await asyncio.to_thread(self._remove_unknown_directories, set(self._picture.containers))
 
     async def run(self) -> None:
-        """Connect to the shim again whenever the connection was lost, until cancelled."""
+        """Connect to the shim again whenever the connection was lost, and keep directories ready, until cancelled."""
+        async with Tasks() as tasks:
+            tasks.spawn(self._directories.run(), name="container directories")
+            await self._reconnect()
+
+    async def _reconnect(self) -> None:
         while True:
             await self._picture.lost.wait()
             self._picture.lost.clear()
@@ -233,8 +241,8 @@ class SandboxRuntime:
     async def list_pod_sandbox(self, pod_uid: str = "") -> list[PodSandboxStatus]:
         """Return the sandboxes, newest first."""
         await self._until_known()
-        found = (s.status() for s in reversed(self._picture.sandboxes.values()))
-        return [status for status in found if not pod_uid or status.metadata.uid == pod_uid]
+        found = reversed(self._picture.sandboxes.values())
+        return [s.status() for s in found if not pod_uid or s.config.metadata.uid == pod_uid]
 
     # -- containers --------------------------------------------------------------------------------------------------
 
@@ -251,8 +259,11 @@ class SandboxRuntime:
             if each.image:
                 check_sub_path(each, volumes[each.image].lowerdirs)
         seccomp = seccomp_filter(config, single_user_id=self._single_user_id())
-        identity = self._new_id()
-        directory = os.path.join(self._state_dir, identity)
+        stopped_by = stop_signal(config, root.config)
+        try:
+            identity, directory = self._directories.take()
+        except OSError as error:
+            raise RuntimeServiceError(f"failed to create container: {error}") from error
         container = Container(
             id=identity,
             sandbox=sandbox,
@@ -265,10 +276,9 @@ class SandboxRuntime:
                 "seccomp": seccomp,
                 "logMax": self._log_max_size,
             },
-            stop_signal=stop_signal(config, root.config),
+            stop_signal=stopped_by,
         )
         try:
-            os.makedirs(directory, 0o700)
             self._records.save_container(container)
         except OSError as error:
             self._records.forget_container(identity)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.kube.cluster.scratch.spread import spread
+from lastcall.kube.cri.sandbox.spread import spread
 
 NO_ACCESS_TIMES, TOP = 0x80, 0x20000  # FS_NOATIME_FL, FS_TOPDIR_FL
 
