@@ -4,7 +4,7 @@
     python -m bench.api_load watchers   < JSON
 
 It parses no more than it must, so that it is not what is measured; `cpu` in its answer is the share of one core that it
-used. Input: `port`, `token`, `ca`, and
+used. Input: `port`, `token`, `ca`, for `requests` also `host` (127.0.0.1), and
 
 - `requests`: `connections`, `bodies` (a list per connection of [method, path, body]; each connection sends the next one
   when the last is answered), `expect` (status codes that are right). Output: `seconds`, `latencies` (ms), `bytes`.
@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
 
 async def requests(task: dict[str, Any]) -> dict[str, Any]:
     loop = asyncio.get_running_loop()
-    trust = context(task["ca"])
+    trust, host = context(task["ca"]), task.get("host", "127.0.0.1")
     connections = []
     ends: list[asyncio.Future[None]] = []
     for bodies in task["bodies"]:
@@ -117,9 +117,7 @@ async def requests(task: dict[str, Any]) -> dict[str, Any]:
         def make(prepared: list[bytes] = prepared, end: asyncio.Future[None] = end) -> Connection:
             return Connection(prepared, set(task["expect"]), end)
 
-        _, protocol = await loop.create_connection(
-            make, "127.0.0.1", task["port"], ssl=trust, server_hostname="127.0.0.1"
-        )
+        _, protocol = await loop.create_connection(make, host, task["port"], ssl=trust, server_hostname=host)
         connections.append(protocol)
         ends.append(end)
     cpu, started = time.process_time(), time.perf_counter()
