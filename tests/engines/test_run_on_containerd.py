@@ -67,6 +67,63 @@ def test_run_tells_the_end_and_leaves_nothing(containerd: Containerd, tmp_path: 
     assert containerd.sandboxes() == []
 
 
+SHARED = """apiVersion: v1
+kind: Pod
+metadata: {name: shared}
+spec:
+  shareProcessNamespace: true
+  containers:
+  - name: app
+    image: busybox:1.36
+    command: [sleep, "600"]
+    lifecycle: {preStop: {exec: {command: [sh, -c, kill -TERM 1; sleep 5]}}}
+  - name: other
+    image: busybox:1.36
+    command: [sh, -c, 'trap "" TERM; while :; do sleep 0.1; done']
+"""
+GROUP = """apiVersion: v1
+kind: Pod
+metadata: {name: group}
+spec:
+  %s
+  containers:
+  - name: app
+    image: busybox:1.36
+    %s
+    command: [sh, -c, "trap 'id -g; exit 0' TERM; while :; do sleep 0.1; done"]
+"""
+
+
+def test_containers_whose_pause_process_ended_are_told_as_killed_with_it(
+    containerd: Containerd, tmp_path: Path
+) -> None:
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(SHARED)
+    done = containerd.lastcall(
+        "run", str(manifest), "-o", "json", "--container-runtime-endpoint", containerd.endpoint, "--timeout", "120"
+    )
+    assert done.returncode == 3, done.stderr
+    (pod,) = json.loads(done.stdout)["pods"]
+    found = [each for each in pod["findings"] if each["id"] == "pauseEnded"]
+    assert {each["container"] for each in found} == {"app", "other"}, pod["findings"]
+    assert all("the Pod's pause process ended (inferred: " in each["text"] for each in found)
+
+
+def test_a_group_without_a_user_is_refused_for_the_pod_and_accepted_for_a_container(
+    containerd: Containerd, tmp_path: Path
+) -> None:
+    manifest, context = tmp_path / "pod.yaml", "securityContext: {runAsGroup: 1000}"
+    for of_pod, own, status, says in (
+        (context, "", 1, "runAsUser beside runAsGroup (its sandbox needs both)"),
+        ("", context, 0, "1000"),
+    ):
+        manifest.write_text(GROUP % (of_pod, own))
+        done = containerd.lastcall(
+            "run", str(manifest), "--container-runtime-endpoint", containerd.endpoint, "--timeout", "20"
+        )
+        assert done.returncode == status and says in done.stdout + done.stderr, done.stdout + done.stderr
+
+
 def test_rollout_sends_requests_and_leaves_nothing(containerd: Containerd, tmp_path: Path) -> None:
     manifest = tmp_path / "web.yaml"
     manifest.write_text(WORKLOAD)

@@ -317,6 +317,11 @@ def sidecar_ended_by_its_hook(tape: Any) -> None:
     tape.over(0.6, endpoint=False)
 
 
+def hook_may_not_signal(tape: Any) -> None:
+    hook_ends("failed")(tape)
+    edit(k.PRE_STOP_FINISHED, stderr="sh: can't kill pid 1: Operation not permitted")(tape)
+
+
 def hook_skipped(tape: Any) -> None:
     begin(tape)
     tape.add(0.004, "kubelet", k.PRE_STOP_SKIPPED, "app", why="a grace period of 0 s leaves no time for the hook")
@@ -534,7 +539,9 @@ EXAMPLES: dict[str, Example] = {
     "hookFailed": Example(
         hook_ends("failed"),
         (edit(k.PRE_STOP_FINISHED, outcome="succeeded"),),
+        (edit(k.PRE_STOP_FINISHED, stderr="sh: can't kill pid 1: Operation not permitted"),),
     ),
+    "hookSignalRefused": Example(hook_may_not_signal, (edit(k.PRE_STOP_FINISHED, stderr="no such process"),)),
     "hookOutlived": Example(hook_ends("outlived"), (edit(k.PRE_STOP_FINISHED, outcome="succeeded"),)),
     "hookTimeNotCounted": Example(
         hook_is_not_counted,

@@ -89,6 +89,7 @@ def _security_of(message: Any) -> api.LinuxContainerSecurityContext:
         capabilities=api.Capability(tuple(capabilities.add_capabilities), tuple(capabilities.drop_capabilities)),
         run_as_user=message.run_as_user.value if message.HasField("run_as_user") else None,
         run_as_group=message.run_as_group.value if message.HasField("run_as_group") else None,
+        run_as_username=message.run_as_username,
         supplemental_groups=tuple(message.supplemental_groups),
         supplemental_groups_policy=_POLICIES[message.supplemental_groups_policy],  # type: ignore[arg-type]
         readonly_rootfs=message.readonly_rootfs,

@@ -34,6 +34,7 @@ from .picture.lanes import is_about_the_end as is_about_the_end
 from .search import find_ending as find_ending
 from .search import known_endings as known_endings
 from .shell_script import pipeline_fix as pipeline_fix
+from .still_there import Wait as Wait
 from .still_there import is_held as is_held
 from .still_there import kinds_left as kinds_left
 from .still_there import wait_of as wait_of

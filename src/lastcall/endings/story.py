@@ -182,6 +182,10 @@ class Process:
     caught: tuple[str, ...] = field(default=(), metadata=HIDDEN)
     container_pid: int = field(default=1, metadata=HIDDEN)
     """Its number in its PID namespace: not 1 where that is shared (shareProcessNamespace, hostPID)."""
+    started_as: int | None = field(default=None, metadata=HIDDEN)
+    """The user id as which it was started, as is every exec; None where it was not seen."""
+    user: int | None = field(default=None, metadata=HIDDEN)
+    """Its real user id at the stop signal; None where it was not seen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,7 +233,8 @@ class AsyncCluster(AsyncNamespace):
                 resource = await self._objects.kind(word)
                 for each in (await self._objects.client.list(resource, named.name)).items:
                     if wait_of(each, resource.kind):
-                        causes.append(what_holds(Named(resource, named.name, name_of(each)), each))
+                        there = Named(resource, named.name, name_of(each))
+                        causes.append(await what_holds(self._objects.client, there, each))
                         lines.append(causes[-1].text)
                     refused = await what_refuses_the_delete(self._objects.client, resource, each)
                     lines += [f"{resource.kind} {named.name}/{name_of(each)}:", *refused] if refused else []

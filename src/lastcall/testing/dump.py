@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from lastcall.experiment.ready import Objects, event_line, last_lines, state_lines
-from lastcall.experiment.reasons import in_short, is_ready
+from lastcall.experiment.reasons import in_short, is_ready, node_of_ending
 from lastcall.kube.api import EVENTS, PODS, Object, StatusError, name_of
 from lastcall.kube.client import ConnectionLost
 from lastcall.records.quoting import log_line
@@ -22,7 +22,7 @@ async def dump(objects: Objects, namespace: str) -> str:
         return log_line(f"namespace {namespace}: the API server does not answer ({error})")
     lines = [f"namespace {namespace}: {len(pods)} Pod{'' if len(pods) == 1 else 's'}"]
     for pod in pods[:_PODS]:
-        lines.append(_state(pod))
+        lines.append(await _state(objects, pod))
         lines += await last_lines(objects, pod)
     if len(pods) > _PODS:
         lines.append(f"and {len(pods) - _PODS} more Pods")
@@ -44,8 +44,10 @@ async def _custom(objects: Objects, namespace: str) -> list[str]:
     return lines if len(lines) <= _LINES else [*lines[:_LINES], f"and {len(lines) - _LINES} more lines"]
 
 
-def _state(pod: Object) -> str:
+async def _state(objects: Objects, pod: Object) -> str:
     phase = (pod.get("status") or {}).get("phase") or "Pending"
     restarts = sum(each.get("restartCount") or 0 for each in (pod.get("status") or {}).get("containerStatuses") or ())
     again = f", restarted {restarts} times" if restarts else ""
-    return f"{name_of(pod)} is Ready{again}" if is_ready(pod) else f"{in_short(pod)}{again}" if phase else ""
+    if is_ready(pod):
+        return f"{name_of(pod)} is Ready{again}"
+    return f"{in_short(pod, node=await node_of_ending(objects.client, pod))}{again}" if phase else ""

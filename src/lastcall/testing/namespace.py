@@ -13,6 +13,7 @@ from lastcall.experiment.ready import apply as apply_objects
 from lastcall.experiment.ready import wait_for as wait_for_condition
 from lastcall.experiment.ready import wait_ready as wait_until_ready
 from lastcall.kube.api import EVENTS, PODS, Object, name_of, namespace_of, uid_of
+from lastcall.kube.client import Client
 from lastcall.manifests.applying import Manifests, Named, Reference, read
 from lastcall.testing.reach import until_reachable
 from lastcall.testing.sent import Requests, sending
@@ -194,7 +195,7 @@ class AsyncNamespace:
             obj = await self._objects.get(named)
             if obj is None or uid_of(obj) != uid:
                 continue
-            causes.append(held := what_holds(named, obj))
+            causes.append(held := await what_holds(self._objects.client, named, obj))
             lines += [held.text, *([f"  fix: {held.advice}"] if held.advice else [])]
         return StillThere("\n".join(lines), causes)
 
@@ -289,12 +290,12 @@ class AsyncNamespace:
         return (await self._objects.client.list(EVENTS, self._namespace)).items
 
 
-def what_holds(named: Named, obj: Object) -> HeldObject:
+async def what_holds(client: Client, named: Named, obj: Object) -> HeldObject:
     """Return what an object waits for that was to be deleted, and what ends that safely."""
     # late: pytest imports the plugin in every run, with a cluster or without
-    from lastcall.endings import wait_of
+    from lastcall.experiment.reasons import wait_on
 
-    wait = wait_of(obj, named.resource.kind)
+    wait = await wait_on(client, obj, named.resource.kind)
     finalizers = tuple(map(str, obj["metadata"].get("finalizers") or ()))
     ending = f"{named} is ending" if "deletionTimestamp" in obj["metadata"] else str(named)
     return HeldObject(str(named), finalizers, wait.what if wait else ending, wait.ends if wait else "")

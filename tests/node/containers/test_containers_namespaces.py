@@ -117,6 +117,15 @@ async def test_pause_is_the_user_of_its_pod_so_a_program_of_another_user_cannot_
 
 
 @inside
+async def test_a_group_of_the_pod_without_a_user_goes_with_the_user_of_the_pause_image(world: ShimWorld):
+    world.sandbox_config = replace(world.sandbox_config, run_as_group=7)
+    context = LinuxContainerSecurityContext(namespace_options=NamespaceOption(pid="POD"))
+    container = await world.start(await world.sandbox(pid="POD"), "sleep", "100", security_context=context)
+    answer = await world.runtime.exec_sync(container, ("stat", "-c", "%u:%g", "/proc/1"), 0)
+    assert answer.stdout == b"65535:7\n" or world.runtime._single_user_id()  # of whom all processes are
+
+
+@inside
 async def test_a_sandbox_with_shared_pids_ends_though_an_exec_still_runs_in_them(world: ShimWorld):
     """The kernel waits for the exec before the first process may go, and nobody but the shim can wait for the exec."""
     for _ in range(10):

@@ -210,6 +210,24 @@ async def test_an_exec_is_answered_as_the_container_is(world: ShimWorld) -> None
 
 
 @inside_as(EVERY_USER)
+async def test_an_exec_may_not_signal_a_program_that_has_become_another_user(world: ShimWorld) -> None:
+    """kill(2): root without CAP_KILL is like any other user. With a single user id both are the same one."""
+    image_with(world)
+    context = LinuxContainerSecurityContext(capabilities=Capability(drop=("KILL",)))
+    script = "exec su app -s /bin/sh -c 'trap \"exit 0\" TERM; echo up; while true; do sleep 0.05; done'"
+    container = await world.start(await world.sandbox(), "sh", "-c", script, security_context=context)
+    await world.printed(container, "up")
+    answer = await world.runtime.exec_sync(container, ("sh", "-c", "kill -TERM 1; sleep 0.1"), 0)
+    if single(world):
+        assert (await world.ended(container)).exit_code == 0
+        return
+    assert (answer.exit_code, answer.stderr) == (0, b"sh: can't kill pid 1: Operation not permitted\n")
+    await world.runtime.stop_container(container, 30)
+    assert world.find("ProcessStarted")[0].facts["uid"] == 0
+    assert world.find("ProcessSignalState")[0].facts["uid"] == 1000
+
+
+@inside_as(EVERY_USER)
 async def test_runtime_default_names_itself_and_forbids_namespaces_and_mounts(world: ShimWorld) -> None:
     image_with(world)
     (world.images.layer / "bin/unshare").symlink_to("busybox")

@@ -508,6 +508,25 @@ def test_a_container_that_was_killed_long_before_its_pause_ended_was_killed_by_s
     assert tape.ending().containers[0].exit.killed_by == "unknown sender"
 
 
+@pytest.mark.parametrize(
+    ("exited", "sender"), [(0.9, "pause ended"), (1.4, "pause ended"), (2.3, "pause ended"), (0.1, "unknown sender")]
+)
+def test_a_pause_whose_end_is_concluded_from_listings_ended_the_containers_that_were_killed_between_them(
+    new_tape, exited, sender
+):
+    """A runtime's listing is as old as the one before it, and shows ends a moment late."""
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.exit(exited, 137, 9)
+    tape.add(2.0, "runtime", k.PAUSE_ENDED, evidence="inferred", secondsBefore=0.7)
+    tape.over(2.5, "Failed")
+    ending = tape.ending()
+    assert ending.containers[0].exit.killed_by == sender
+    if sender == "pause ended":
+        assert "the Pod's pause process ended (inferred: " in _finding(ending, "pauseEnded")
+
+
 def test_out_of_memory_is_the_reason_when_the_runtime_saw_it(new_tape):
     tape = new_tape()
     tape.started()

@@ -46,6 +46,7 @@ STATEFUL = obj(
     "apps/v1",
     spec={**{key: WEB["spec"][key] for key in ("replicas", "selector", "template")}, "serviceName": "db"},
 )
+MEMBERS = in_container(STATEFUL, "env", [{"name": "CLUSTER", "value": "db-0.db,db-1.db"}])
 CLAIM = obj(
     "PersistentVolumeClaim",
     "data",
@@ -358,6 +359,12 @@ CASES = (
     Case("sidecarHoldsJob", (job(worker(), worker("logs", command=["sh", "-c", "trap 'exit 0' TERM; while true; do sync; sleep 1; done"])),), ("containers", 1), True),
     Case("cronJobOverlaps", (changed(job(worker(), kind="CronJob"), "spec.schedule", "*/2 * * * *"),), ("schedule",), True),
     Case("rootForbidden", (in_container(WEB, "securityContext", {"runAsNonRoot": True, "runAsUser": 0}),), ("runAsUser",)),
+    Case("peersInOrder", (MEMBERS, service("db", clusterIP="None", publishNotReadyAddresses=True)), ("readinessProbe",), True),
+    Case("peersInOrder", (MEMBERS, service("db", clusterIP="None")), ("readinessProbe",)),
+    Case("peersInOrder", (in_container(STATEFUL, "command", ["sh", "-c", "for i in $(seq 0 2); do join db-$i.db; done; exec db"]),), ("readinessProbe",), True),
+    Case("probeCommandSlow", (in_container(WEB, "livenessProbe", {"exec": {"command": ["sh", "-c", "celery -A app inspect ping"]}, "failureThreshold": 6}),), ("livenessProbe",), True),
+    Case("probeCommandSlow", (in_container(in_container(WEB, "readinessProbe", {"exec": {"command": ["check", "-r"]}, "timeoutSeconds": 7}), "livenessProbe", {"exec": {"command": ["check"]}, "failureThreshold": 6}),), ("livenessProbe",), True),
+    Case("groupWithoutUser", (in_pod(WEB, "securityContext", {"runAsGroup": 1000}),), ("runAsGroup",)),
     Case("filesUnreadable", (private(0o400, runAsUser=1000),), ("secret", "defaultMode"), True, fresh=False),
     Case("filesUnreadable", (private(0o440, runAsUser=1000, runAsGroup=1000),), ("secret", "defaultMode"), True),
     Case("imageMayRunAsRoot", (in_container(in_pod(WEB, "securityContext", {"runAsNonRoot": True}), "image", "nginx:1.29"),), ("containers", 0)),
@@ -474,6 +481,14 @@ IN_ORDER = {
     "a budget in percent": (changed(WEB, "spec.replicas", 4), budget(minAvailable="50%")),
     "an autoscaler": (NO_REPLICAS, changed(SCALER_V1, "spec.minReplicas", 3), budget(minAvailable=2)),
     "a headless Service of peers": (STATEFUL, service("db", clusterIP="None", publishNotReadyAddresses=True)),
+    "members made at once": (changed(MEMBERS, "spec.podManagementPolicy", "Parallel"),),
+    "one member": (changed(MEMBERS, "spec.replicas", 1),),
+    "members whose port alone is asked": (in_container(MEMBERS, "readinessProbe", {"tcpSocket": {"port": "http"}}),),
+    "a member that names the first one": (in_container(STATEFUL, "args", ["--join=db-0.db"]),),
+    "a member that names itself": (in_container(STATEFUL, "args", ["--advertise=db-${ORDINAL}.db"]),),
+    "names of members of another StatefulSet": (in_container(STATEFUL, "args", ["--kafka=kafka-0.kafka,other-db-1.db"]),),
+    "a slow command with time": (in_container(WEB, "livenessProbe", {"exec": {"command": ["celery", "inspect", "ping"]}, "timeoutSeconds": 10, "failureThreshold": 6}),),
+    "a quick command": (in_container(WEB, "livenessProbe", {"exec": {"command": ["cat", "/tmp/java"]}, "failureThreshold": 6}),),
     "a Service of something else": (WEB, service(), service("redis", selector={"app": "redis"})),
     "a Service without a workload": (service("redis", selector={"app": "redis"}),),
     "a Service of an operator's Pods": (
@@ -645,14 +660,15 @@ def test_a_liveness_page_of_its_own_is_also_told_what_an_answer_may_take():
     ("command", "timeout", "told"),
     [("python3", None, True), ("python3", 1, True), ("python3", 5, False), ("/bin/cat", None, False)],
 )
-def test_a_startup_probe_that_is_proposed_has_the_time_of_the_check_that_it_repeats(
+def test_a_startup_probe_that_is_proposed_has_the_time_that_its_check_needs(
     command: str, timeout: int | None, told: bool
 ) -> None:
     given = {} if timeout is None else {"timeoutSeconds": timeout}
     probe = {"exec": {"command": [command, "/app/ping"]}, "periodSeconds": 2, "failureThreshold": 2, **given}
     found = only("livenessKillsStart", in_container(WEB, "livenessProbe", probe))
-    (op,) = found.patch
-    assert op.value.get("timeoutSeconds", 1) == (timeout or 1)
+    added, *raised = found.patch
+    assert added.value.get("timeoutSeconds", 1) == (10 if told else timeout or 1)
+    assert [op.value for op in raised] == ([10] if told else [])
     assert ("raise timeoutSeconds of both" in found.message) is told
 
 

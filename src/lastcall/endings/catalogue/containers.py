@@ -97,6 +97,35 @@ CONTAINERS: Mapping[str, Cause] = {
         },
         lint=("hookCommandMissing", "hookPortUnresolved", "hookPortUndeclared", "hookTcpSocket", "asksNode"),
     ),
+    "hookSignalRefused": Cause(
+        title="The kernel refuses the signal of a preStop hook, because the process has another user.",
+        remedy="Leave the signal to the runtime (STOPSIGNAL in the image): it may signal every process.",
+        texts={
+            "": "The kernel refused the signal that the preStop hook of $container sent (`$line`): a process may "
+            "signal those of its own user only, without the capability KILL.",
+            "other": "The kernel refused the signal that the preStop hook of $container sent (`$line`): PID 1 runs as "
+            "user $user, and the hook as another, without the capability KILL.",
+            "users": "The kernel refused the signal that the preStop hook of $container sent (`$line`): PID 1 runs as "
+            "user $user, and the hook as user $own, as which the container was started.",
+            "root": "The kernel refused the signal that the preStop hook of $container sent (`$line`): PID 1 runs as "
+            "user $user, and the hook as user 0, as which the container was started, without the capability KILL.",
+            "pause": "The kernel refused the signal that the preStop hook of $container sent (`$line`): PID 1 is the "
+            "Pod's pause process (shareProcessNamespace), which runs as another user than the hook.",
+            "failed": "The stop goes on without the hook, and only the Event FailedPreStopHook shows it, not the "
+            "Pod's status.",
+        },
+        fixes={
+            "same": "Leave the signal out of the hook: the runtime sends $signal when the hook has ended, and may "
+            "signal every process.",
+            "otherSignal": "Leave the signal out of the hook and let the runtime send it, which may signal every "
+            "process: STOPSIGNAL $signal in the image, or in the Pod `os: {name: linux}` and `lifecycle: {stopSignal: "
+            "$signal}` (feature gate ContainerStopSignals).",
+            "keep": "To keep it in the hook: `securityContext: {runAsUser: $user}` for $container, so that both have "
+            "the same user.",
+            "keepRoot": "To keep it in the hook: `securityContext: {capabilities: {add: [KILL]}}` for $container.",
+        },
+        lint=("signalsPause",),
+    ),
     "hookOutlived": Cause(
         title="A preStop hook takes longer than the grace period.",
         remedy="Shorten the preStop hook, or raise terminationGracePeriodSeconds above hook and drain together.",
@@ -161,6 +190,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "terminationGracePeriodSeconds above $grace. If not, let what handles $signal exit (in a shell: `exit` in "
             "the trap).",
             "hookFailed": "Correct the preStop hook first, which failed: the program may wait for what it was to do.",
+            "hookRefused": "Correct the preStop hook first: its signal was refused, and the program may need that one.",
             "connections": "If it still finished requests, set terminationGracePeriodSeconds above $grace. If it "
             "waited for connections that stay open, no time is enough: close them on $signal.",
             "sleeps": "Look at what the program sleeps for after $signal: when SIGKILL came it would have slept $left "
@@ -203,6 +233,10 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "$container ended by SIGKILL$when, because the Pod's pause process ended: with shareProcessNamespace "
             "it is PID 1 of all containers, and the kernel kills every process of a namespace whose PID 1 ends. It "
             "exits on SIGINT and SIGTERM.",
+            "inferred": "$container ended by SIGKILL$when, because the Pod's pause process ended (inferred: the node "
+            "did not stop the sandbox, and it is no longer ready): with shareProcessNamespace it is PID 1 of all "
+            "containers, and the kernel kills every process of a namespace whose PID 1 ends. It exits on SIGINT and "
+            "SIGTERM.",
         },
         fixes={
             "": "Send the signal to the program's own process, not to PID 1: by `pkill NAME` or by its PID file. Or "
@@ -431,6 +465,7 @@ CONTAINERS: Mapping[str, Cause] = {
         fixes={
             "": "Handle $signal and exit with 0 when the work is done; do not take this code for a crash.",
             "reported": "See what it reports: its exit code may be right, and 0 would hide it.",
+            "early": "To see how the work ends by itself, delete the Pod later: `lastcall run --after 30s`.",
             "uncaught": "Correct what raises the exception after $signal: what the program had still to do was not "
             "done.",
             "jvm": "Do not take this code for a crash. Where 0 is needed: Runtime.getRuntime().halt(0) at the end of "

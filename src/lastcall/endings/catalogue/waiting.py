@@ -141,6 +141,15 @@ WAITING: Mapping[str, Cause] = {
             "/etc/group",
         },
     ),
+    "groupWithoutUser": Cause(
+        title="The Pod has a group and no user, and its runtime refuses the sandbox.",
+        remedy="Set runAsUser beside runAsGroup in the securityContext of the Pod, or runAsGroup in the containers.",
+        fixes={
+            "": "securityContext of the Pod: runAsUser beside runAsGroup (its sandbox needs both), or runAsGroup in "
+            "the securityContext of each container instead",
+        },
+        lint=("groupWithoutUser",),
+    ),
     "crashLoop": Cause(
         title="The container keeps crashing.",
         remedy="See its exit code and its last log lines.",
@@ -314,6 +323,7 @@ WAITING: Mapping[str, Cause] = {
             "with its peers: podManagementPolicy: Parallel in the StatefulSet, and publishNotReadyAddresses: true in "
             "its Service $service, unless it has that",
         },
+        lint=("peersInOrder",),
     ),
     "budgetBlocks": Cause(
         title="A PodDisruptionBudget allows no eviction: a drain waits forever.",

@@ -47,6 +47,9 @@ TOGETHER_SECONDS = 0.25
 """Within this time the kubelet hears of the end of a hook's command and the runtime of the container's, when one end is
 the reason of the other."""
 
+LISTED_LATE_SECONDS = 1.0
+"""A runtime lists an end within this time."""
+
 _ENDED_BY: dict[str, EndedBy] = {
     "LivenessProbe": "livenessProbe", "StartupProbe": "startupProbe", "FailedPostStartHook": "postStartHook",
 }  # fmt: skip
@@ -69,7 +72,7 @@ def container_runs(
     if not starts:
         starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.CONTAINER_STARTED]
     ends_at = next((entry.at for entry in entries if entry.record.kind in _ENDS), None)
-    pauses = [entry.at for entry in entries if entry.record.kind == kinds.PAUSE_ENDED]
+    pauses = [_killed_by_pause(entry) for entry in entries if entry.record.kind == kinds.PAUSE_ENDED]
     earlier: list[ContainerEnding] = []
     if len(starts) > 1:
         before = replace(facts, exit_code=None, reason=None, signal=None)  # the object reports the last run
@@ -85,7 +88,7 @@ def _run(
     started: bool,
     orphans: Sequence[Entry],
     ends_at: float | None,
-    pauses: Sequence[float],
+    pauses: Sequence[tuple[float, float]],
     restarts: int = 0,
 ) -> ContainerEnding:
     """One run: what the records from its start to the next one tell; `restarts` are those before it."""
@@ -138,8 +141,9 @@ def _process(
 ) -> Process:
     argv = tuple(str(word) for word in start.get("argv") or ()) if start else ()
     exe = str(start.get("exe") or "") if start else ""
+    started_as = _whole(start.get("uid")) if start else None
     if signalled is None:
-        return Process(pid=pid, exe=exe, argv=argv)
+        return Process(pid=pid, exe=exe, argv=argv, started_as=started_as)
     return Process(
         pid=pid,
         exe=str(signalled.get("exe") or exe),
@@ -148,6 +152,8 @@ def _process(
         disposition=_disposition(signalled, kill),
         caught=tuple(str(name) for name in signalled.get("caught") or ()),
         container_pid=_whole(signalled.get("containerPid")) or 1,
+        started_as=started_as,
+        user=_whole(signalled.get("uid")),
     )
 
 
@@ -173,7 +179,7 @@ def _exit(
     sent: _Sent,
     exit_: Entry | None,
     ends_at: float | None,
-    pauses: Sequence[float],
+    pauses: Sequence[tuple[float, float]],
 ) -> Exit:
     code, signal, reason = _exit_of(exit_, facts)
     return Exit(
@@ -338,7 +344,20 @@ def _exit_of(exit_: Entry | None, facts: ContainerFacts) -> tuple[int | None, st
     return code, number, "Completed" if code == 0 else "Error"
 
 
-def _killed_by(number: str | None, exit_: Entry | None, sent: _Sent, pauses: Sequence[float]) -> str | None:
+def _killed_by_pause(ended: Entry) -> tuple[float, float]:
+    """Return between which moments containers end that the end of a pause process kills.
+
+    A pause that exits is gone when the kernel has ended all others there, so just after them.
+    """
+    before = ended.facts_as(kinds.PAUSE_ENDED).get("secondsBefore")
+    if before is None:
+        return ended.at - TOGETHER_SECONDS, ended.at
+    return ended.at - before - LISTED_LATE_SECONDS, ended.at + LISTED_LATE_SECONDS
+
+
+def _killed_by(
+    number: str | None, exit_: Entry | None, sent: _Sent, pauses: Sequence[tuple[float, float]]
+) -> str | None:
     if number is None:
         return None
     kill = sent.kill
@@ -347,8 +366,7 @@ def _killed_by(number: str | None, exit_: Entry | None, sent: _Sent, pauses: Seq
     if number == SIGKILL:
         if kill:
             return str(kill.facts_as(kinds.SIGNAL_SENT).get("why") or "StopContainer")
-        # A pause that exits is gone when the kernel has ended all others there, so just after them.
-        together = exit_ is not None and any(0 <= at - exit_.at <= TOGETHER_SECONDS for at in pauses)
+        together = exit_ is not None and any(first <= exit_.at <= last for first, last in pauses)
         return PAUSE_ENDED if together else "unknown sender"
     if any(signal_name(entry.facts_as(kinds.SIGNAL_SENT).get("signal")) == number for entry in sent.stops):
         return "StopContainer"

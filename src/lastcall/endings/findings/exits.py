@@ -154,6 +154,10 @@ def _complaint(s: RunSubject) -> str:
     return next((line for line in found if not _NONE_LOST.search(line)), "")
 
 
+_EXPERIMENT = "lastcall"
+"""The client of `lastcall run`, which ends a Pod soon after it is Ready."""
+
+
 def _code(s: RunSubject) -> Finding:
     c, by = s.run, s.ending.decided_by
     how = tell("$signal (exit code $code)", signal=c.exit.signal, code=c.exit.code) if c.exit.signal else exit_code(c)
@@ -175,7 +179,8 @@ def _code(s: RunSubject) -> Finding:
         return Finding("exitCodeNotZero", "info", text, c.name, fix("exitCodeNotZero", "jvm"))
     text = said("exitCodeNotZero", variant, container=c.name, how=how, code=c.exit.code, signal=c.stop.signal)
     if variant:
-        return Finding("exitCodeNotZero", "info", text, c.name)
+        early = by is not None and of_job and by.client == _EXPERIMENT
+        return Finding("exitCodeNotZero", "info", text, c.name, fix("exitCodeNotZero", "early") if early else "")
     advice = fix("exitCodeNotZero", signal=c.stop.signal)
     return Finding("exitCodeNotZero", "warning", text, c.name, advice, change=Change(program="exitZero"))
 

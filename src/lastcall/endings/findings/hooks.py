@@ -15,6 +15,8 @@ from lastcall.endings.findings.observed import (
     of_run,
 )
 from lastcall.endings.findings.probes import REFUSED, asked_node, is_loopback, without_host
+from lastcall.endings.findings.refused_signals import FAILED_BY_IT, command_of_hook
+from lastcall.endings.findings.refused_signals import ROWS as REFUSED_ROWS
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Row
 from lastcall.endings.findings.words import listed
@@ -71,7 +73,7 @@ def _skipped(s: RunSubject) -> Finding:
 
 def _died(s: RunSubject) -> Finding:
     c = s.run
-    match = _ENDS_ITS_CONTAINER.search(_command(c, s.ending))
+    match = _ENDS_ITS_CONTAINER.search(command_of_hook(c, s.ending))
     if match is None:
         return Finding("hookDiedWithContainer", "info", said("hookDiedWithContainer", container=c.name), c.name)
     if c.exit.killed_by == PAUSE_ENDED:  # which says what to do
@@ -99,7 +101,7 @@ def _failed_remedy(c: ContainerEnding, hook: PreStop, ending: Ending) -> Remedy:
     """Return what to do by how the hook failed, and what it was to do."""
     if (node := asked_node(ending.pod, c.name, "lifecycle.preStop")) is not None:
         return Remedy(fix("hookFailed", "node", host=node[2]), without_host(c, node))
-    command = _command(c, ending)
+    command = command_of_hook(c, ending)
     missing = hook.exit_code == NOT_FOUND or "executable file not found" in hook_failure(hook.detail)
     missing = missing or "no such file or directory" in hook_failure(hook.detail)
     if hook.handler != "exec":
@@ -116,7 +118,7 @@ def _refused_remedy(c: ContainerEnding, hook: PreStop, ending: Ending) -> Remedy
 
     None where nobody looked, where the port is another container's, and where it was open by then.
     """
-    refused, asks_pod = REFUSED.search(hook.detail), "//POD:" in _command(c, ending)
+    refused, asks_pod = REFUSED.search(hook.detail), "//POD:" in command_of_hook(c, ending)
     if hook.handler != "httpGet" or refused is None or not asks_pod or c.seen.sockets is None:
         return None
     port = int(refused[1])
@@ -140,19 +142,6 @@ def _refused_remedy(c: ContainerEnding, hook: PreStop, ending: Ending) -> Remedy
     return in_container(fix("hookFailed", "otherPort", port=port, others=others), c.name, c.kind, lifecycle=asks)
 
 
-def _command(c: ContainerEnding, ending: Ending) -> str:
-    """Return what the last preStop hook of a container was to do; "" if nobody saw it."""
-    started = [e.record for e in ending.entries if e.record.kind == kinds.PRE_STOP_STARTED]
-    return next(
-        (
-            str(r.facts_as(kinds.PRE_STOP_STARTED).get("detail") or "")
-            for r in reversed(started)
-            if r.container == c.name
-        ),
-        "",
-    )
-
-
 def _outlived(s: RunSubject) -> Finding:
     c = s.run
     variant = "" if c.stop.timeout is None else "floor" if c.stop.floor else "left"
@@ -173,7 +162,7 @@ def _longer_grace(c: ContainerEnding, ending: Ending) -> Remedy:
     grace = ending.grace_seconds
     if grace is None:
         return NOTHING
-    if _LOOP.search(_command(c, ending)):
+    if _LOOP.search(command_of_hook(c, ending)):
         limit = grace // 2  # half of it is for what comes after the hook
         fits = c.exit.at is not None and not c.exit.sigkilled and c.drain_seconds < grace - limit
         variant = "loopShort" if not limit else "loopFits" if fits else "loop"
@@ -182,7 +171,7 @@ def _longer_grace(c: ContainerEnding, ending: Ending) -> Remedy:
     if c.hook is not None and c.hook.handler == "httpGet":  # it has no time limit (lifecycle/handlers.go)
         longer = Change({"terminationGracePeriodSeconds": 2 * grace}, "fixHook")
         return Remedy(fix("hookOutlived", "answer", grace=grace, signal=c.stop.signal), longer)
-    slept = _SLEEP.search(_command(c, ending))
+    slept = _SLEEP.search(command_of_hook(c, ending))
     wanted = max(2 * grace, int(slept["seconds"]) + _SPARE_SECONDS if slept else 0)
     return in_pod(fix("hookOutlived", grace=grace), terminationGracePeriodSeconds=wanted)
 
@@ -200,7 +189,8 @@ def _not_counted(s: RunSubject) -> Finding:
 ROWS = (
     Row("hookNotRun", (HOOK_SKIPPED,), _skipped),
     Row("hookDiedWithContainer", (HOOK_INTERRUPTED,), _died),
-    Row("hookFailed", (HOOK_FAILED,), _failed),
+    *REFUSED_ROWS,
+    Row("hookFailed", (HOOK_FAILED,), _failed, refuted_by=(FAILED_BY_IT,)),
     Row("hookOutlived", (HOOK_OUTLIVED,), _outlived),
 )
 COUNTING_ROWS = (Row("hookTimeNotCounted", (_NOTICED,), _not_counted, refuted_by=(_COUNTED,)),)

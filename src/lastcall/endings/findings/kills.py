@@ -26,6 +26,7 @@ from lastcall.endings.findings.observed import (
     once_ended,
     open_connections,
 )
+from lastcall.endings.findings.refused_signals import needs_refused_signal
 from lastcall.endings.findings.restarts import times_and_when
 from lastcall.endings.findings.sidecar_connections import HELD_BY_SIDECAR
 from lastcall.endings.findings.sockets import waiting_for_a_stuck_program
@@ -67,7 +68,8 @@ def _by_other(s: RunSubject) -> Finding:
 
 
 def _by_pause(s: RunSubject) -> Finding:
-    text = said("pauseEnded", container=s.run.name, when=_when_killed(s.run))
+    inferred = all(entry.record.evidence == "inferred" for entry in s.entries((kinds.PAUSE_ENDED,)))
+    text = said("pauseEnded", "inferred" if inferred else "", container=s.run.name, when=_when_killed(s.run))
     change = Change(program="stopKilling")
     return Finding("pauseEnded", "problem", text, s.run.name, fix("pauseEnded"), change=change)
 
@@ -106,6 +108,8 @@ def _time_remedy(s: RunSubject) -> Remedy:
         return in_program(fix("staleConnection"), "closeIdleConnections")
     if c.hook and c.hook.outcome == "failed":
         return Remedy(fix("killed", "hookFailed"), Change(program="fixHook"))
+    if needs_refused_signal(c, ending):
+        return Remedy(fix("killed", "hookRefused"), Change(program="fixHook"))
     if waiting := waiting_for_a_stuck_program(c):
         return Remedy(fix("killed", "stuck", connections=_connections(waiting), signal=c.stop.signal))
     if ending.grace_seconds is None:
@@ -180,6 +184,7 @@ def _waits_for_something_else(s: RunSubject) -> bool:
     """Return whether more is known of why it was not done in time."""
     c = s.run
     hook_failed = c.hook is not None and c.hook.outcome == "failed"
+    hook_failed = hook_failed or needs_refused_signal(c, s.ending)
     known = LOCKED.holds(s) or HELD_BY_SIDECAR.holds(s) or c.stop.floor or hook_failed
     return bool(known or s.ending.pod.holds_connections or waiting_for_a_stuck_program(c))
 

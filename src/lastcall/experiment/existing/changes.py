@@ -30,7 +30,7 @@ from lastcall.experiment.existing.ledger import (
 from lastcall.experiment.lookups import delete_if_exists, get_or_none
 from lastcall.experiment.ready.custom import scaled, why_unsettled
 from lastcall.experiment.ready.readiness import is_custom, unsettled
-from lastcall.experiment.reasons.object_events import with_fixes
+from lastcall.experiment.reasons.object_events import wait_on, with_fixes
 from lastcall.experiment.rollout.fields import RESTARTED_AT, nested
 from lastcall.kube.api import (
     CONFIGMAPS,
@@ -55,6 +55,7 @@ from lastcall.kube.api import (
 from lastcall.kube.client import JSON_PATCH, Client, until_answered
 from lastcall.kube.cri.sandbox.shim.procfs import start_time
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.clock import now as wall_time
 from lastcall.world.world import World
 
 GONE_SECONDS = 120.0
@@ -223,12 +224,22 @@ async def _until_gone(
     deadline = monotonic(clock) + seconds
     left = []
     for entry in entries:
-        while await _get(client, entry.target, namespace) is not None:
+        while (there := await _get(client, entry.target, namespace)) is not None:
             if monotonic(clock) > deadline:
-                left.append(f"{entry.target.description} was deleted {seconds:g} s ago and is still there")
+                left += await still_there(
+                    client, clock, entry.target.description, entry.target.resource, there, seconds
+                )
                 break
             await clock.sleep(_LOOK_SECONDS)
     return left
+
+
+async def still_there(
+    client: Client, clock: Clock, what: str, resource: Resource, obj: Object, seconds: float
+) -> list[str]:
+    """Return that an object is still there so long after its DELETE, what it waits for, and what ends that."""
+    wait = await wait_on(client, obj, resource.kind, wall_time(clock))
+    return [f"{what} was deleted {seconds:g} s ago and is still there", *(wait.lines if wait else [])]
 
 
 async def _remove_claims(client: Client, clock: Clock, namespace: str, id_: str, say: Say) -> list[str]:

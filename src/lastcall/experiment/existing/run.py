@@ -1,7 +1,7 @@
 """A run in a namespace of a context: the objects are created, their Pods evicted or deleted, all of it removed."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,17 +17,18 @@ from lastcall.experiment.existing.preflight import objects_around
 from lastcall.experiment.existing.run_checks import check_manifests, overlaps, planned
 from lastcall.experiment.existing.workspace import ExistingWorkspace
 from lastcall.experiment.lookups import delete_if_exists, get_or_none
-from lastcall.experiment.reasons.object_events import what_refuses_the_deletes, with_fixes
+from lastcall.experiment.reasons.object_events import wait_on, what_refuses_the_deletes, with_fixes
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.experiment.rollout.disruption import Disruption
 from lastcall.experiment.run.workspace import Run, RunWorkspace, longest_grace
-from lastcall.kube.api import PODS, Object, StatusError, name_of, uid_of
-from lastcall.kube.client import until_answered
+from lastcall.kube.api import PODS, Object, StatusError, name_of, namespace_of, uid_of
+from lastcall.kube.client import Client, ConnectionLost, until_answered
 from lastcall.manifests import OWNERS, Applied, Manifest
 from lastcall.records.memory import NoRecorder
 from lastcall.records.record import Recorder
 from lastcall.trace import Target
-from lastcall.world.clock import monotonic
+from lastcall.world.clock import Clock, monotonic
+from lastcall.world.clock import now as wall_time
 from lastcall.world.world import World
 
 
@@ -141,7 +142,22 @@ class ExistingRun(ExistingNamespace, RunWorkspace):
             late = f"{', '.join(left)}: the end did not complete, or was not seen, within {limit:g} s"
             there = [each for uid, each in self._pods.items() if uid not in self._ends.ended]
             refused = await what_refuses_the_deletes(self._client, there)
-            raise WorldError("\n".join([late, *dict.fromkeys(line for lines in refused.values() for line in lines)]))
+            why = [*(line for lines in refused.values() for line in lines)]
+            why += await why_left(self._client, now.clock, there)
+            raise WorldError("\n".join([late, *dict.fromkeys(why)]))
 
     def stories(self, now: Run) -> list[Ending]:
         return self._ends.stories(self._pods)
+
+
+async def why_left(client: Client, clock: Clock, pods: Iterable[Object]) -> list[str]:
+    """Return what those of these Pods wait for that are still being deleted, and what ends that, as far as they can be
+    read."""
+    lines: list[str] = []
+    for pod in pods:
+        with suppress(StatusError, ConnectionLost):
+            there = await get_or_none(client, PODS, name_of(pod), namespace_of(pod))
+            if there is not None and uid_of(there) == uid_of(pod):
+                wait = await wait_on(client, there, at=wall_time(clock))
+                lines += wait.lines if wait else []
+    return lines

@@ -11,10 +11,13 @@ from lastcall.kube.api import Object
 _LONGEST = 200
 
 
-def state_lines(obj: Object, kind: str) -> list[str]:
-    """Return its status and its finalizers, a line each, after what it waits for if it is being deleted."""
+def state_lines(obj: Object, kind: str, node: Object | None = None) -> list[str]:
+    """Return its status and its finalizers, a line each, after what it waits for if it is being deleted.
+
+    `node` is that of a Pod that is being deleted.
+    """
     if "deletionTimestamp" in obj["metadata"]:
-        return [*why_still_there(obj, kind), *_status(obj)]
+        return [*why_still_there(obj, kind, node=node), *_status(obj)]
     finalizers = ", ".join(map(str, obj["metadata"].get("finalizers") or ()))
     return [*_status(obj), *([f"  finalizers: {finalizers}"] if finalizers else [])]
 

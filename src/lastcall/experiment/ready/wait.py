@@ -13,8 +13,8 @@ from lastcall.experiment.ready.objects import Objects
 from lastcall.experiment.ready.readiness import HAVE_PODS, Readiness, is_custom, readiness
 from lastcall.experiment.ready.views import Late, ReadinessView, late, until_changed
 from lastcall.experiment.ready.waiting import Waiting
-from lastcall.experiment.reasons.object_events import events_of
-from lastcall.experiment.reasons.why_not_ready import in_short, is_ready
+from lastcall.experiment.reasons.object_events import events_of, in_short_of, node_of_ending
+from lastcall.experiment.reasons.why_not_ready import is_ready
 from lastcall.kube.api import PODS, Object, StatusError, name_of, namespace_of
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.manifests.applying import Named
@@ -114,7 +114,9 @@ async def own_lines(objects: Objects, named: Named) -> list[str]:
         if (obj := await objects.get(named)) is not None:
             events = (await events_of(objects.client, obj))[-_EVENTS:]
             about = map(event_line, events)
-            return [f"{named}:", *state_lines(obj, named.resource.kind), *(["Events:", *about] if events else [])]
+            kind = named.resource.kind
+            state = state_lines(obj, kind, await node_of_ending(objects.client, obj, kind))
+            return [f"{named}:", *state, *(["Events:", *about] if events else [])]
     return []
 
 
@@ -124,7 +126,7 @@ async def story_lines(objects: Objects, named: Named) -> list[str]:
     with suppress(ConnectionLost, StatusError):
         obj = await objects.get(named)
         for pod in (await pods_below(objects, [(named, obj)]))[:_PODS] if obj is not None else ():
-            state = f"{name_of(pod)} is Ready" if is_ready(pod) else in_short(pod, await events_of(objects.client, pod))
+            state = f"{name_of(pod)} is Ready" if is_ready(pod) else await in_short_of(objects.client, pod)
             lines += [state, *await last_lines(objects, pod)]
     return lines
 

@@ -11,21 +11,20 @@ from lastcall.experiment.ready.views import ReadinessView
 from lastcall.experiment.reasons.named import Explained, causes_in
 from lastcall.experiment.reasons.object_events import (
     events_around,
-    events_of,
     hook_keeps_failing,
+    in_short_of,
     webhooks_of,
+    why_it_stays,
     why_late,
 )
 from lastcall.experiment.reasons.siblings import fix_of_named_peers, fix_of_old_pod
 from lastcall.experiment.reasons.why_not_ready import (
     Refused,
     Unschedulable,
-    in_short,
     is_ready,
     replica_failure,
     unschedulable_message,
     why_no_pods,
-    why_still_there,
     without_repeats,
 )
 from lastcall.kube.api import PODS, Object, parse_rfc3339, uid_of
@@ -133,7 +132,7 @@ class Waiting:
             *ending,
             *(pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and _may_become_ready(pod)),
         ]
-        first = [in_short(pod, await events_of(self.there.client, pod)) for pod in late[:2]]
+        first = [await in_short_of(self.there.client, pod) for pod in late[:2]]
         more = [f"{len(late) - 2} more"] if len(late) > 2 else []
         return "; ".join([missing, *self._pulls(), *first, *more])
 
@@ -154,7 +153,7 @@ class Waiting:
         pods, client = await self.there.pods(), self.there.client
         ending = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
         late = those or [pod for pod in pods if pod not in ending and not is_ready(pod) and not _is_done(pod)]
-        lines = [line for pod in ending for line in why_still_there(pod, now=now(self.clock))]
+        lines = [line for pod in ending for line in await why_it_stays(client, pod, now(self.clock))]
         causes = list(causes_in("", lines))
         owners = await self.there.late()
         for each in owners:

@@ -1,5 +1,7 @@
 from .failures import ends_of_all as ends_of_all
 from .failures import group_alike as group_alike
+from .object_events import node_of_ending as node_of_ending
+from .object_events import wait_on as wait_on
 from .object_events import what_refuses_the_delete as what_refuses_the_delete
 from .why_not_ready import in_short as in_short
 from .why_not_ready import is_ready as is_ready

@@ -111,6 +111,10 @@ _ROWS: Mapping[str, tuple[_Row, ...]] = {
         ),
         _Row(r"hostPath type check failed: (?P<path>\S+)", "volumeNotMounted", "hostPath"),
     ),
+    "FailedCreatePodSandBox": (
+        _Row("group [^ ]+ is specified without user|user group is specified without user", "groupWithoutUser"),
+        _Row("runAsGroup is specified without a runAsUser", "groupWithoutUser"),
+    ),
     "FailedCreate": (
         _Row(r"exceeded quota: (?P<name>[\w.-]+),", "quotaExceeded"),
         _Row(r"failed quota: (?P<name>[\w.-]+): must specify (?P<what>[\w.,-]+)", "quotaExceeded", "unset"),

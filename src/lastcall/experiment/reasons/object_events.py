@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from lastcall.endings import hopeless_reason
+from lastcall.endings import Wait, hopeless_reason, wait_of
 from lastcall.errors import UnreadyCause
 from lastcall.experiment.reasons.webhooks import Webhooks, lines_of_refusal, speaks_of_a_webhook
 from lastcall.experiment.reasons.why_not_ready import (
     has_failed,
     hook_fails_again_and_again,
+    in_short,
     why_not_ready,
+    why_still_there,
     without_names,
 )
 from lastcall.kube.api import (
@@ -57,6 +60,26 @@ async def node_of(client: Client, pod: Object) -> Object | None:
         with suppress(StatusError, ConnectionLost):
             return await client.get(NODES, name)
     return None
+
+
+async def node_of_ending(client: Client, obj: Object, kind: str = "Pod") -> Object | None:
+    """Return the Node of a Pod that is being deleted, whose kubelet has to end it; None for any other object."""
+    return await node_of(client, obj) if kind == "Pod" and is_terminating(obj) else None
+
+
+async def wait_on(client: Client, obj: Object, kind: str = "Pod", at: datetime | None = None) -> Wait | None:
+    """Return what an object that is being deleted waits for, with a Pod's Node; None for one that is not deleted."""
+    return wait_of(obj, kind, now=at, node=await node_of_ending(client, obj, kind))
+
+
+async def why_it_stays(client: Client, pod: Object, at: datetime) -> list[str]:
+    """Return lines about a Pod that is being deleted: what it waits for, and what ends that safely."""
+    return why_still_there(pod, now=at, node=await node_of_ending(client, pod))
+
+
+async def in_short_of(client: Client, pod: Object) -> str:
+    """Return one line about a Pod, with its Events and, while it ends, its Node (`in_short`)."""
+    return in_short(pod, await events_of(client, pod), await node_of_ending(client, pod))
 
 
 async def runtime_of(client: Client, pod: Object) -> str:

@@ -216,12 +216,15 @@ def _how_far(owner: Object, ready: int, wanted: int | None) -> str:
     return f"{text}, but not yet for {seconds} s (spec.minReadySeconds)" if seconds else text
 
 
-def in_short(pod: Object, events: Sequence[Object] = ()) -> str:
-    """Return one line: the Pod's name, how far it is, and the newest thing that is known to be wrong."""
+def in_short(pod: Object, events: Sequence[Object] = (), node: Object | None = None) -> str:
+    """Return one line: the Pod's name, how far it is, and the newest thing that is known to be wrong.
+
+    `node` is that of a Pod that is being deleted, where it was asked for.
+    """
     deleted = pod["metadata"].get("deletionTimestamp")
     phase = (pod.get("status") or {}).get("phase") or "Pending"
     if deleted:
-        return why_still_there(pod)[0].strip()
+        return why_still_there(pod, node=node)[0].strip()
     conditions = (pod.get("status") or {}).get("conditions") or []
     wrong = [f"{reason}: {message}" if message else reason for _, reason, message in waits_of(pod)]
     wrong += [_event(event) for event in reversed(_newest_warnings(events))]
@@ -241,9 +244,11 @@ def is_ready(pod: Object) -> bool:
     return any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)
 
 
-def why_still_there(obj: Object, kind: str = "Pod", now: datetime | None = None) -> list[str]:
+def why_still_there(
+    obj: Object, kind: str = "Pod", now: datetime | None = None, node: Object | None = None
+) -> list[str]:
     """Return lines about an object that is being deleted: what it waits for, and what ends that safely."""
-    if wait := wait_of(obj, kind, now=now):
+    if wait := wait_of(obj, kind, now=now, node=node):
         return wait.lines
     return [f"{kind} {'/'.join(filter(None, (namespace_of(obj), name_of(obj))))} is ending"]
 

@@ -4,14 +4,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from lastcall.endings import Ending, build_endings, pod_facts, wait_of
+from lastcall.endings import Ending, build_endings, pod_facts
 from lastcall.errors import LastcallError, WorldError
 from lastcall.experiment import embedded
 from lastcall.experiment.lookups import delete_if_exists
-from lastcall.experiment.reasons.object_events import node_of, webhooks_of, what_refuses_the_deletes, with_fixes
+from lastcall.experiment.reasons.object_events import wait_on, webhooks_of, what_refuses_the_deletes, with_fixes
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.experiment.reasons.webhooks import fixes_of_webhook
 from lastcall.experiment.rollout.old_pods import is_of_a_request
@@ -149,13 +148,16 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
         lines = []
         for pod in now.chosen():
             if not pod.gone:
-                node = await node_of(self.client, pod.obj)
                 lines += [f"{pod.key} is still there {limit:g} s after the DELETE"]
-                lines += _held_by(pod.obj, "Pod", wall_time(now.clock), node)
+                lines += await self._held_by(pod.obj, "Pod", now)
         for owner in now.owners.owners.values():
-            if not owner.gone and (held := _held_by(owner.obj, owner.resource.kind, wall_time(now.clock))):
+            if not owner.gone and (held := await self._held_by(owner.obj, owner.resource.kind, now)):
                 lines += [f"{owner.what} is still there", *held]
         return lines
+
+    async def _held_by(self, obj: Object, kind: str, now: Run) -> list[str]:
+        wait = await wait_on(self.client, obj, kind, wall_time(now.clock))
+        return [f"  {line.strip()}" for line in wait.lines] if wait else []
 
     def _someone_runs(self, now: Run) -> bool:
         return any(c.started and c.exit.at is None for ending in self.stories(now) for c in ending.containers)
@@ -164,8 +166,3 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
         pods = [pod_facts(pod.obj) for pod in now.chosen()]
         records = [each for each in self.records if now.requests is None or not is_of_a_request(each)]
         return build_endings(records, pods, kubernetes_version=now.options.kubernetes_version)
-
-
-def _held_by(obj: Object, kind: str, at: datetime, node: Object | None = None) -> list[str]:
-    wait = wait_of(obj, kind, now=at, node=node)
-    return [f"  {line.strip()}" for line in wait.lines] if wait else []

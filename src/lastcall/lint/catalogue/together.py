@@ -317,6 +317,35 @@ TOGETHER: tuple[Rule, ...] = (
         "Set runAsUser to a number above 0 that the image can run as, or use its unprivileged variant.",
     ),
     Rule(
+        "peersInOrder",
+        "warning",
+        "dependsOnApplication",
+        "A member of a StatefulSet names later members, which are made only when it is Ready.",
+        "If it is Ready only with a quorum, the first member waits for ever, and no other one is made.",
+        "pkg/controller/statefulset/stateful_set_control.go:updateStatefulSet",
+        "podManagementPolicy: Parallel, and publishNotReadyAddresses: true in the governing Service.",
+    ),
+    Rule(
+        "probeCommandSlow",
+        "warning",
+        "dependsOnApplication",
+        "A probe runs a command that takes longer to start than timeoutSeconds.",
+        "A command that is not done in time counts as failed: a livenessProbe restarts a container that works.",
+        "pkg/probe/exec/exec.go",
+        "timeoutSeconds above the time that the command takes on a busy node.",
+    ),
+    Rule(
+        "groupWithoutUser",
+        "warning",
+        "dependsOnCluster",
+        "The securityContext of the Pod has runAsGroup and no runAsUser.",
+        "containerd refuses the Pod's sandbox (user group is specified without user), and no container is started. "
+        "CRI-O accepts it.",
+        "pkg/kubelet/kuberuntime/kuberuntime_sandbox_linux.go:generatePodSandboxLinuxConfig; cri-api api.proto: "
+        "run_as_group",
+        "Set runAsUser beside runAsGroup, or set runAsGroup in the containers.",
+    ),
+    Rule(
         "filesUnreadable",
         "warning",
         "dependsOnApplication",

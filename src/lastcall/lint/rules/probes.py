@@ -1,9 +1,11 @@
 """Probes: what restarts a container, what lets requests in."""
 
 import posixpath
+import re
 from collections.abc import Iterator
 
 from lastcall.kube.api import Object, asks_node
+from lastcall.lint import commands
 from lastcall.lint.application import Application, Container, Workload
 from lastcall.lint.rules.programs import missing_program
 from lastcall.lint.subject import Finding, Op, found
@@ -76,6 +78,30 @@ def _one(workload: Workload, container: Container, kind: str) -> Iterator[Findin
             "none: it always fails."
         )
         yield found("probeCommandMissing", workload.subject, (*path, "exec", "command"), text)
+    yield from _command_time(workload, container, kind)
+
+
+def _command_time(workload: Workload, container: Container, kind: str) -> Iterator[Finding]:
+    """A command with the default time: of a program that takes seconds to start, or that has more in another probe."""
+    probe, path = container.spec[kind], (*container.path, kind, "timeoutSeconds")
+    argv = list(map(str, (probe.get("exec") or {}).get("command") or []))
+    if not argv or probe.get("timeoutSeconds", 1) > 1:
+        return
+    others = (container.spec.get(each) or {} for each in KINDS if kind == "livenessProbe" and each != kind)
+    given = [
+        int(each["timeoutSeconds"])
+        for each in others
+        if (each.get("exec") or {}).get("command", [""])[0] == argv[0] and each.get("timeoutSeconds", 1) > 1
+    ]
+    script = commands.shell_script(argv)
+    program = _SLOW.search(" ".join(argv) if script is None else script)
+    if not program and (not given or script is not None or posixpath.basename(argv[0]) in _QUICK):
+        return
+    name = program["name"] if program else posixpath.basename(argv[0])
+    why = f"another probe gives it {given[0]} s" if given else "its start alone may take longer"
+    text = f"The {kind} of {container.name} runs {name} and gives it 1 s (timeoutSeconds): {why}."
+    patch = [Op("replace" if workload.subject.has(path) else "add", path, max(given, default=COMMAND_SECONDS))]
+    yield found("probeCommandSlow", workload.subject, path[:-1], text, patch=patch)
 
 
 def _only_port(container: Container) -> str | int | None:
@@ -135,11 +161,14 @@ def _liveness(workload: Workload, container: Container) -> Iterator[Finding]:
         handler = _handler(liveness)
         wanted = {
             **(_at_pod(handler) if asks_node(workload.pod_spec, {"livenessProbe": liveness}) else handler),
-            **({"timeoutSeconds": liveness["timeoutSeconds"]} if liveness.get("timeoutSeconds", 1) > 1 else {}),
+            **({"timeoutSeconds": seconds} if (seconds := _seconds_of(liveness)) > 1 else {}),
             "periodSeconds": 2,
             "failureThreshold": 30,
         }
         patch = [Op("add", (*container.path, "startupProbe"), wanted)]
+        said = (*path, "timeoutSeconds")
+        if seconds > liveness.get("timeoutSeconds", 1):
+            patch.append(Op("replace" if workload.subject.has(said) else "add", said, seconds))
         fix = "Add a startupProbe with the same check and the time that a slow start takes: 60 s in the patch."
         yield found("livenessKillsStart", workload.subject, path, text, fix=fix, patch=patch)
     if not workload.serving or workload.replicas == 1:
@@ -189,6 +218,13 @@ def _slow_page(liveness: Object, readiness: Object | None) -> str:
     )
 
 
+COMMAND_SECONDS = 10
+"""For a command of a probe that takes longer than the default."""
+_SLOW = re.compile(
+    r"(?:\A|[;&|]\s*)(?:\S*/)?(?P<name>celery|rabbitmq-diagnostics|rabbitmqctl|mongosh|java|npm|npx|yarn|rails|airflow"
+    r"|nodetool|cqlsh|dotnet|kafka-[a-z-]+\.sh)(?=\s|\Z)"
+)
+"""Programs that load a virtual machine or a whole application before they do anything."""
 _QUICK = ("cat", "test", "[", "ls", "stat", "true", "kill", "pgrep")
 
 
@@ -201,6 +237,12 @@ def _slow_command(liveness: Object) -> str:
         " A command that takes longer than 1 s (timeoutSeconds) counts as failed at any time, also in a startupProbe: "
         "if it needs more, raise timeoutSeconds of both above that."
     )
+
+
+def _seconds_of(liveness: Object) -> int:
+    """Return the timeoutSeconds that probes with its check need: more than the default for a command that may take
+    longer."""
+    return COMMAND_SECONDS if _slow_command(liveness) else int(liveness.get("timeoutSeconds") or 1)
 
 
 def _patience(probe: Object) -> int:

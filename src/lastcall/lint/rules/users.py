@@ -11,9 +11,21 @@ from lastcall.manifests import Path
 
 def findings(app: Application) -> Iterator[Finding]:
     for workload in app.workloads:
+        yield from _group(workload)
         yield from _users(workload)
         for container in workload.all_containers:
             yield from _files(workload, container)
+
+
+def _group(workload: Workload) -> Iterator[Finding]:
+    """The sandbox of a Pod has the Pod's own user and group, whatever its containers have."""
+    context = workload.pod_spec.get("securityContext") or {}
+    if context.get("runAsGroup") is not None and context.get("runAsUser") is None:
+        text = (
+            f"The Pod has runAsGroup: {context['runAsGroup']} and no runAsUser: containerd refuses its sandbox, so no "
+            "container is started."
+        )
+        yield found("groupWithoutUser", workload.subject, (*workload.spec_path, "securityContext", "runAsGroup"), text)
 
 
 def _users(workload: Workload) -> Iterator[Finding]:

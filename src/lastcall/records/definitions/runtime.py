@@ -51,6 +51,7 @@ class ProcessSignalState(TypedDict):
     caught: list[str]
     ignored: list[str]
     blocked: list[str]
+    uid: NotRequired[Annotated[int, "its real user, in the container: kill(2) compares it"]]
 
 
 def signal_state(facts: ProcessSignalState) -> Words:
@@ -211,11 +212,16 @@ def _mebibytes(count: int) -> str:
 class PauseEnded(TypedDict):
     """The first process of a shared PID namespace has ended, and the kernel has killed every other one there."""
 
-    exitCode: int
-    signal: Annotated[str, "that ended it; empty if it exited, as it does on SIGINT and SIGTERM"]
+    exitCode: NotRequired[int]
+    signal: NotRequired[Annotated[str, "that ended it; empty if it exited, as it does on SIGINT and SIGTERM"]]
+    secondsBefore: NotRequired[
+        Annotated[Seconds, "of another runtime, by the state of its sandbox: that was ready so long before this record"]
+    ]
 
 
 def pause_ended(facts: PauseEnded) -> Words:
+    if "exitCode" not in facts:
+        return Words(tell("the Pod's pause process ended, and every container with it"), STEP, "bad")
     how = facts.get("signal") or tell("exit $code", code=facts.get("exitCode"))
     return Words(tell("the Pod's pause process ended ($how), and every container with it", how=how), STEP, "bad")
 

@@ -43,6 +43,7 @@ SEEN: dict[str, dict[str, tuple[type, ...]]] = {
         "name?": (str,),
         "exe?": (str,),
         "taken?": (str,),
+        "uid?": (int,),
     },
     kinds.PROCESS_EXITED: {
         "containerId": (str,),

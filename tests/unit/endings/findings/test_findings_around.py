@@ -1,5 +1,6 @@
 """What surrounds a Pod's containers: a node that goes, a Job with a sidecar, a hook's own command, a reload."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from ending_stories import (
     shut_down,
 )
 
-from lastcall.endings.story import ContainerFacts, Finding, PodFacts
+from lastcall.endings.findings.rules import find_causes
+from lastcall.endings.story import ContainerFacts, DecidedBy, Finding, PodFacts
 from lastcall.records import kinds as k
 
 
@@ -196,3 +198,23 @@ def test_a_hook_that_asks_the_node_in_place_of_its_pod_is_advised_to_ask_the_pod
     finding = found(tape, "hookFailed")
     assert finding is not None and "Leave host out of the preStop hook" in finding.advice
     assert finding.change is not None and finding.change.patch is not None
+
+
+@pytest.mark.parametrize(
+    ("client", "owner", "told"),
+    [("lastcall", "Job", True), ("kubectl", "Job", False), ("lastcall", "ReplicaSet", False)],
+)
+@pytest.mark.parametrize("signal", [None, 15])
+def test_work_of_a_job_that_an_experiment_cut_short_is_advised_to_work_first(
+    new_tape: Any, client: str, owner: str, told: bool, signal: int | None
+) -> None:
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.observed(30)
+    tape.stop(0.005, 30)
+    tape.exit(0.2, 143, signal)
+    by = DecidedBy("user", "delete", "it was deleted", client=client, owner_kind=owner)
+    findings = find_causes(replace(tape.ending(), decided_by=by), "1.36").findings
+    finding = next(each for each in findings if each.id == "exitCodeNotZero")
+    assert ("--after" in finding.advice) is told

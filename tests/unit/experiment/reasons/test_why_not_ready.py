@@ -106,6 +106,9 @@ FIXES = [
     ("FailedMount", 'MountVolume.SetUp failed for volume "s" : hostPath type check failed: /opt/agent is not a '
      "directory",
      ["hostPath.path: a path of the node that is a directory", "/opt/agent is of another type, or does not exist"]),
+    ("FailedCreatePodSandBox", "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to start sandbox "
+     '"a1": failed to generate sandbox container spec: failed to generate user string: user group "1000" is specified '
+     "without user", ["runAsUser beside runAsGroup (its sandbox needs both)"]),
     ("FailedCreate", f"{CREATE}exceeded quota: two, requested: pods=1, used: pods=2, limited: pods=2",
      ["ResourceQuota two has no room for another Pod", "maxSurge: 0"]),
     ("FailedCreate", f"{CREATE}failed quota: two: must specify limits.cpu",

@@ -61,6 +61,7 @@ class SecurityProfile:
 @dataclass(frozen=True, slots=True)
 class LinuxContainerSecurityContext:
     """None for `run_as_user`/`run_as_group` means the image's own, for `masked_paths`/`readonly_paths` the runtime's.
+    `run_as_username` is the image's user where `run_as_group` is given and the image has a name for its user.
 
     With `supplemental_groups_policy` Merge the user's groups in the image's /etc/group are added, with Strict not.
     """
@@ -69,6 +70,7 @@ class LinuxContainerSecurityContext:
     capabilities: Capability = Capability()
     run_as_user: int | None = None
     run_as_group: int | None = None
+    run_as_username: str = ""
     supplemental_groups: tuple[int, ...] = ()
     supplemental_groups_policy: Literal["Merge", "Strict"] = "Merge"
     readonly_rootfs: bool = False

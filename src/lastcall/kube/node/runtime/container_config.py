@@ -129,7 +129,7 @@ def generate_pod_sandbox_config(
         privileged=_has_privileged_container(pod),
         # kuberuntime_sandbox.go:generatePodSandboxLinuxConfig
         run_as_user=context.get("runAsUser"),
-        run_as_group=context.get("runAsGroup") if "runAsUser" in context else None,
+        run_as_group=context.get("runAsGroup"),
     )
 
 
@@ -172,7 +172,9 @@ def generate_container_config(
         stdin_once=bool(container.get("stdinOnce")),
         tty=bool(container.get("tty")),
         stop_signal=(container.get("lifecycle") or {}).get("stopSignal", "") if stop_signal_is_honoured else "",
-        security_context=security_context(pod, container, target_id, seccomp_default=seccomp_default),
+        security_context=security_context(
+            pod, container, target_id, image_user=image.user, seccomp_default=seccomp_default
+        ),
         resources=linux_resources(pod, container, memory_capacity),
         labels={**pod_labels(pod), runtime_pod.CONTAINER_NAME_LABEL: name},
         annotations=container_annotations(pod, container, attempt),
@@ -215,15 +217,23 @@ def _effective(pod: Pod, container: Container, field: Literal["runAsUser", "runA
 
 
 def security_context(
-    pod: Pod, container: Container, target_id: str = "", *, seccomp_default: bool = True
+    pod: Pod, container: Container, target_id: str = "", *, image_user: str = "", seccomp_default: bool = True
 ) -> LinuxContainerSecurityContext:
-    """Return the security context (kuberuntime/security_context.go:determineEffectiveSecurityContext)."""
+    """Return the security context (kuberuntime/security_context.go:determineEffectiveSecurityContext).
+
+    A runtime refuses a group without a user. The user of the image is named only beside such a group: alone the runtime
+    takes it from the image, with the group that the image names.
+    """
     own = container.get("securityContext") or {}
     of_pod = pod["spec"].get("securityContext") or {}
     privileged = bool(own.get("privileged"))
     capabilities = own.get("capabilities") or {}
     unmasked = privileged or own.get("procMount") == "Unmasked"
     user, group = _effective(pod, container, "runAsUser"), _effective(pod, container, "runAsGroup")
+    name = ""
+    if user is None and group is not None:
+        image_id, name = _user_of_image(image_user)
+        user = image_id
     groups = [*(of_pod.get("supplementalGroups") or ())]
     if of_pod.get("fsGroup") is not None:
         groups.append(of_pod["fsGroup"])
@@ -234,6 +244,7 @@ def security_context(
         privileged=privileged,
         capabilities=Capability(tuple(capabilities.get("add") or ()), tuple(capabilities.get("drop") or ())),
         run_as_user=user if isinstance(user, int) else None,
+        run_as_username=name,
         run_as_group=group if isinstance(group, int) else None,
         supplemental_groups=tuple(dict.fromkeys(groups)),
         supplemental_groups_policy="Strict" if of_pod.get("supplementalGroupsPolicy") == "Strict" else "Merge",
@@ -244,6 +255,12 @@ def security_context(
         namespace_options=options,
         seccomp=seccomp_profile(pod, container, seccomp_default=seccomp_default),
     )
+
+
+def _user_of_image(user: str) -> tuple[int | None, str]:
+    """Return the id, or else the name, of an image's USER (kuberuntime_image.go:getImageUser); root for none."""
+    name = user.partition(":")[0]
+    return (int(name or 0), "") if name.isdecimal() or not name else (None, name)
 
 
 def seccomp_profile(pod: Pod, container: Container, *, seccomp_default: bool = True) -> SecurityProfile:

@@ -60,6 +60,7 @@ CONTAINER = api.ContainerConfig(
         capabilities=api.Capability(("NET_ADMIN",), ("ALL",)),
         run_as_user=0,
         run_as_group=1000,
+        run_as_username="app",
         supplemental_groups=(1, 2),
         supplemental_groups_policy="Strict",
         readonly_rootfs=True,

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from cri_server import serving
@@ -213,6 +214,54 @@ def test_ends_are_told_as_concluded_and_what_nobody_saw_as_unknown(tmp_path):
             assert {each["evidence"] for each in runtime.told.records} == {"inferred"}
             (unknown,) = records(runtime, kinds.NOT_SHOWN)
             assert unknown["facts"]["text"] == NOT_SEEN
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("pid", "stops", "told"), [("POD", False, 1), ("POD", True, 0), ("CONTAINER", False, 0)])
+def test_a_shared_pause_process_has_ended_when_nobody_stopped_a_sandbox_that_is_no_longer_ready(
+    tmp_path, pid, stops, told
+):
+    async def scenario():
+        async with remote(tmp_path) as runtime:
+            config = replace(sandbox_config(), namespace_options=api.NamespaceOption(pid=pid))
+            sandbox = await runtime.run_pod_sandbox(config)
+            await runtime._seen()
+            await (runtime if stops else runtime.behind).stop_pod_sandbox(sandbox)
+            await runtime._seen()
+            await runtime._seen()
+            ends = records(runtime, kinds.PAUSE_ENDED)
+            assert len(ends) == told
+            for each in ends:
+                assert (each["pod_uid"], each["evidence"]) == ("u-1", "inferred")
+                assert list(each["facts"]) == ["secondsBefore"] and 0 <= each["facts"]["secondsBefore"] < 60
+
+    asyncio.run(scenario())
+
+
+def test_a_sandbox_that_a_restarted_node_finds_ended_is_not_taken_for_one_whose_pause_process_ended(tmp_path):
+    async def scenario():
+        async with remote(tmp_path) as runtime:
+            config = replace(sandbox_config(), namespace_options=api.NamespaceOption(pid="POD"))
+            await runtime.behind.stop_pod_sandbox(await runtime.run_pod_sandbox(config))
+            runtime._known.ends.ready.clear()  # of the node that began it
+            await runtime._seen()
+            assert records(runtime, kinds.PAUSE_ENDED) == []
+
+    asyncio.run(scenario())
+
+
+def test_a_shared_pause_process_that_ended_right_before_its_sandbox_was_stopped_is_noticed(tmp_path):
+    async def scenario():
+        async with remote(tmp_path) as runtime:
+            config = replace(sandbox_config(), namespace_options=api.NamespaceOption(pid="POD"))
+            for ended in (True, False):
+                sandbox = await runtime.run_pod_sandbox(config)
+                if ended:
+                    await runtime.behind.stop_pod_sandbox(sandbox)
+                await runtime.stop_pod_sandbox(sandbox)
+                await runtime._seen()
+                assert len(records(runtime, kinds.PAUSE_ENDED)) == 1
 
     asyncio.run(scenario())
 

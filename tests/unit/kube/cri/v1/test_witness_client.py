@@ -11,7 +11,7 @@ from lastcall.kube.cri import api
 from lastcall.kube.cri.v1.remote import witness as client
 from lastcall.kube.cri.v1.remote.ends import NOT_SEEN, OTHER_SENDERS, EndsFromStatus
 from lastcall.kube.cri.v1.remote.witness import Witness
-from lastcall.kube.cri.v1.translate.task import Task, stop_signal_of, task_of
+from lastcall.kube.cri.v1.translate.task import Task, has_ended, stop_signal_of, task_of
 from lastcall.kube.cri.v1.witness import messages
 from lastcall.records import kinds
 from lastcall.world.world import World
@@ -237,3 +237,17 @@ def test_the_stop_signal_is_the_images():
     assert stop_signal_of({"info": '{"imageSpec": {"config": {}}}'}) == ""
     assert stop_signal_of({"info": '{"imageSpec": {"config": {"StopSignal": 3}}}'}) == ""
     assert stop_signal_of({}) == ""
+
+
+@pytest.mark.parametrize(
+    ("info", "ended"),
+    [
+        ({"info": '{"pid": 7, "processStatus": "running"}'}, False),
+        ({"info": '{"pid": 7, "processStatus": "stopped"}'}, True),
+        ({"info": '{"pid": 7, "processStatus": "deleted"}'}, True),
+        ({"info": '{"pid": 7}'}, False),
+        ({}, False),
+    ],
+)
+def test_a_pause_process_has_ended_when_the_runtime_says_so_before_its_sandbox_does(info, ended):
+    assert has_ended(info) is ended

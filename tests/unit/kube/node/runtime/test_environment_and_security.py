@@ -389,6 +389,34 @@ def test_a_sandbox_has_the_pod_s_sysctls_names_and_limit_of_processes() -> None:
     assert config.cgroup_parent == "/kubepods/besteffort/podu"
 
 
+@pytest.mark.parametrize("of_pod", [{"runAsGroup": 7}, {"runAsUser": 5}, {"runAsUser": 5, "runAsGroup": 7}, {}])
+def test_a_sandbox_gets_the_user_and_the_group_of_the_pod_each_by_itself(of_pod: Any) -> None:
+    """A runtime must refuse a group without a user, as containerd does: the Pod does not start in Kubernetes either."""
+    given = pod(securityContext=of_pod)
+    config = generate_pod_sandbox_config(given, 0, hostname="h", dns_config=DNSConfig(), pod_log_root="/logs")
+    assert (config.run_as_user, config.run_as_group) == (of_pod.get("runAsUser"), of_pod.get("runAsGroup"))
+
+
+@pytest.mark.parametrize(
+    ("image", "context", "user", "name"),
+    [
+        ("1000:9", {"runAsGroup": 7}, 1000, ""),
+        ("app:web", {"runAsGroup": 7}, None, "app"),
+        ("", {"runAsGroup": 7}, 0, ""),
+        ("app", {"runAsGroup": 7, "runAsUser": 5}, 5, ""),
+        ("app", {"runAsUser": 5}, 5, ""),
+        ("app", {}, None, ""),
+    ],
+)
+def test_a_group_without_a_user_is_given_to_the_runtime_with_the_user_of_the_image(
+    image: str, context: Any, user: int | None, name: str
+) -> None:
+    """kuberuntime/security_context.go:determineEffectiveSecurityContext, getImageUser."""
+    for spec, container in (({"securityContext": context}, {}), ({}, {"securityContext": context})):
+        found = security_context(pod(**spec), {"name": "c", **container}, image_user=image)  # type: ignore[arg-type]
+        assert (found.run_as_user, found.run_as_username) == (user, name)
+
+
 @pytest.mark.parametrize("kind", ["limits", "requests"])
 def test_an_amount_that_is_none_is_named_with_its_container(kind: str) -> None:
     container = {"name": "c", "resources": {kind: {"cpu": "much"}}}

@@ -51,7 +51,7 @@ def signal_state(pid: int, number: int) -> ProcessSignalState | None:
         if thread != pid and (other := _masks(read(f"/proc/{pid}/task/{thread}/status"))) is not None:
             blocked &= other[0]
     disposition, taken = _met(pid, threads(pid), number, (blocked, ignored, caught))
-    return {
+    state: ProcessSignalState = {
         "pid": pid,
         "containerPid": _container_pid(status, pid),
         "name": status[6 : status.find("\n")],
@@ -63,6 +63,9 @@ def signal_state(pid: int, number: int) -> ProcessSignalState | None:
         "ignored": mask_names(ignored),
         "blocked": mask_names(blocked),
     }
+    if (user := procfs.real_id(pid, status, "uid")) is not None:
+        state["uid"] = user
+    return state
 
 
 def container_pid(pid: int) -> int:

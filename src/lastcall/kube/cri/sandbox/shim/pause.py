@@ -58,10 +58,13 @@ def program() -> int:
 
 
 def ids(spec: Mapping[str, Any]) -> tuple[int, int]:
-    """Return user and group of the process: the Pod's own, or those of its image."""
+    """Return user and group of the process: the Pod's own, or those of its image.
+
+    A group without a user goes with the image's, as in CRI-O. CRI wants an error, with which containerd ends the start.
+    """
     user, group = spec.get("runAsUser"), spec.get("runAsGroup")
     if user is None:
-        return _IMAGE_ID, _IMAGE_ID
+        return _IMAGE_ID, _IMAGE_ID if group is None else group
     return user, 0 if group is None else group
 
 

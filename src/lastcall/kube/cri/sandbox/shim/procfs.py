@@ -8,6 +8,10 @@ import os
 import signal
 import struct
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
 _MOST_THREADS = 64
 _MOST_DESCENDANTS = 256
 _MOST_FILES = 1024
@@ -182,6 +186,23 @@ def field(status: str, name: str) -> str:
     head = f"\n{name}:\t"
     start = status.find(head)
     return status[start + len(head) : status.find("\n", start + 1)] if start >= 0 else ""
+
+
+def real_id(pid: int, status: str, kind: Literal["uid", "gid"]) -> int | None:
+    """Return the real user or group of a process, as its own user namespace has it; None when it is gone, and for an id
+    that the namespace does not have. `status` is what its /proc/<pid>/status said."""
+    ids = field(status, kind.capitalize()).split()
+    if not ids:
+        return None
+    with contextlib.suppress(OSError):
+        # /proc shows the reader's ids. A map read from the same namespace is the one to its parent.
+        if os.stat(f"/proc/{pid}/ns/user").st_ino == os.stat("/proc/self/ns/user").st_ino:
+            return int(ids[0])
+        for line in read(f"/proc/{pid}/{kind}_map").splitlines():
+            inside, outside, count = map(int, line.split())
+            if outside <= int(ids[0]) < outside + count:
+                return inside + int(ids[0]) - outside
+    return None
 
 
 def members(root: int) -> list[int]:

@@ -7,7 +7,7 @@ are `inferred`. What StopContainer does is CRI's promise: the stop signal, the t
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.text.times import from_unix
-from lastcall.kube.cri.api import ContainerState, ContainerStatus, TCPListener
+from lastcall.kube.cri.api import ContainerState, ContainerStatus, PodSandboxStatus, TCPListener
 from lastcall.kube.cri.sandbox.shim.procfs import signal_number
 from lastcall.kube.cri.v1.remote.witness import Witness
 from lastcall.kube.cri.v1.translate.task import Task
@@ -18,7 +18,7 @@ from lastcall.world.clock import Clock, rfc3339
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.client import NotShown
-    from lastcall.records.definitions.runtime import ProcessExited, ProcessStarted, SignalSent
+    from lastcall.records.definitions.runtime import PauseEnded, ProcessExited, ProcessStarted, SignalSent
 
 POD_UID_LABEL = "io.kubernetes.pod.uid"
 NEVER_STARTED = ("StartError", "ContainerCannotRun")
@@ -122,6 +122,17 @@ class EndsFromStatus:
         """Return who listens in a running container; None when nobody can look."""
         found = None if self._witness is None else await self._witness.listeners(container_id)
         return None if found is None else tuple(TCPListener(*each) for each in found)
+
+    def sandbox_ended(self, status: PodSandboxStatus, seconds: float) -> None:
+        """Note a sandbox that ended though this node did not stop it; it was seen ready `seconds` ago.
+
+        Its state follows its pause process. Where the containers share the PID namespace of that one, the kernel kills
+        them when it ends. CRI says neither how nor when it ended.
+        """
+        if status.namespace_options.pid == "POD":
+            facts: PauseEnded = {"secondsBefore": seconds}
+            uid = status.metadata.uid
+            self._recorder.record(kinds.PAUSE_ENDED, pod_uid=uid, facts=facts, evidence="inferred")
 
     async def removed(self, container_id: str) -> None:
         if self._witness is not None:

@@ -26,6 +26,7 @@ from lastcall.kube.cri.v1.messages import new
 from lastcall.kube.cri.v1.remote import changes
 from lastcall.kube.cri.v1.remote.connection import RuntimeConnection, plain
 from lastcall.kube.cri.v1.remote.paths import Paths
+from lastcall.kube.cri.v1.remote.sandbox_ends import SandboxEnds
 from lastcall.kube.cri.v1.remote.streams import PORT_FORWARD, PROTOCOL, Dial, RemotePort, RemoteStreams, open_session
 from lastcall.kube.cri.v1.translate.container_config import container_config_message
 from lastcall.kube.cri.v1.translate.container_status import container_item_of, container_stats_of, container_status_of
@@ -33,7 +34,7 @@ from lastcall.kube.cri.v1.translate.images import image_spec
 from lastcall.kube.cri.v1.translate.parts import resources_message
 from lastcall.kube.cri.v1.translate.runtime import runtime_status_of
 from lastcall.kube.cri.v1.translate.sandboxes import sandbox_config_message, sandbox_item_of, sandbox_status_of
-from lastcall.kube.cri.v1.translate.task import Task, stop_signal_of, task_of
+from lastcall.kube.cri.v1.translate.task import Task, has_ended, stop_signal_of, task_of
 from lastcall.world import crash_guard
 from lastcall.world import tasks as world_tasks
 from lastcall.world.tasks import Tasks
@@ -61,6 +62,7 @@ class Watcher(Protocol):
     async def ended(self, status: ContainerStatus) -> None: ...
     async def listeners(self, container_id: str) -> tuple[api.TCPListener, ...] | None: ...
     async def removed(self, container_id: str) -> None: ...
+    def sandbox_ended(self, status: PodSandboxStatus, seconds: float) -> None: ...
 
 
 @dataclass(slots=True)
@@ -73,6 +75,7 @@ class _Known:
     """Containers that this process starts at the moment."""
     stop_signals: dict[str, str] = field(default_factory=dict)
     """Image → its STOPSIGNAL."""
+    ends: SandboxEnds = field(default_factory=SandboxEnds)
 
 
 class RemoteRuntime:
@@ -124,7 +127,9 @@ class RemoteRuntime:
         self._make_directory(config.log_directory)
         request = new("RunPodSandboxRequest", config=self._sandbox(config), runtime_handler=runtime_handler)
         try:
-            return str((await self._call("RunPodSandbox", request)).pod_sandbox_id)
+            sandbox_id = str((await self._call("RunPodSandbox", request)).pod_sandbox_id)
+            self._known.ends.run(sandbox_id, self._world.clock.monotonic_ns())
+            return sandbox_id
         finally:
             self._look.set()
 
@@ -146,9 +151,25 @@ class RemoteRuntime:
                 raise RuntimeServiceError(f"failed to create pod log directory: {error}") from error
 
     async def stop_pod_sandbox(self, pod_sandbox_id: str) -> None:
+        await self._look_before_stop(pod_sandbox_id)
+        self._known.ends.stopping(pod_sandbox_id)
         await self._ended("StopPodSandbox", pod_sandbox_id=pod_sandbox_id)
 
+    async def _look_before_stop(self, pod_sandbox_id: str) -> None:
+        """Look whether a sandbox has ended already: a kubelet stops it as soon as its containers have ended."""
+        if self._watcher is None or pod_sandbox_id not in self._known.ends.ready:
+            return
+        request = new("PodSandboxStatusRequest", pod_sandbox_id=pod_sandbox_id, verbose=True)
+        with suppress(RuntimeServiceError):
+            answer = await self._call("PodSandboxStatus", request, ASIDE_SECONDS)
+            status = sandbox_status_of(answer.status)
+            if has_ended(answer.info):
+                status = replace(status, state=api.PodSandboxState.SANDBOX_NOTREADY)
+            if (seconds := self._known.ends.ended(status, self._world.clock.monotonic_ns())) is not None:
+                self._watcher.sandbox_ended(status, seconds)
+
     async def remove_pod_sandbox(self, pod_sandbox_id: str) -> None:
+        self._known.ends.stopping(pod_sandbox_id)
         await self._ended("RemovePodSandbox", pod_sandbox_id=pod_sandbox_id)
         self._known.sandboxes.pop(pod_sandbox_id, None)
 
@@ -424,7 +445,12 @@ class RemoteRuntime:
             await self._world.clock.sleep(EVENTS_AGAIN_SECONDS)
 
     async def _seen(self) -> changes.Seen:
-        return changes.seen(await self._sandbox_items(), await self._container_items())
+        sandboxes = await self._sandbox_items()
+        for item, seconds in self._known.ends.look(sandboxes, self._world.clock.monotonic_ns()):
+            if self._watcher is not None:
+                with suppress(RuntimeServiceError):  # the list has no namespaces
+                    self._watcher.sandbox_ended(await self.pod_sandbox_status(item.id), seconds)
+        return changes.seen(sandboxes, await self._container_items())
 
     # -- the runtime itself --------------------------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ def _security_message(context: api.LinuxContainerSecurityContext) -> Any:
         namespace_options=namespaces_message(context.namespace_options),
         run_as_user=None if context.run_as_user is None else new("Int64Value", value=context.run_as_user),
         run_as_group=None if context.run_as_group is None else new("Int64Value", value=context.run_as_group),
+        run_as_username=context.run_as_username,
         readonly_rootfs=context.readonly_rootfs,
         supplemental_groups=context.supplemental_groups,
         supplemental_groups_policy=_POLICIES.index(context.supplemental_groups_policy),

@@ -32,6 +32,12 @@ def task_of(info: Mapping[str, str]) -> Task:
     )
 
 
+def has_ended(info: Mapping[str, str]) -> bool:
+    """Return True if the verbose information of PodSandboxStatus says that the pause process has ended. The state of
+    the sandbox follows a moment later (containerd sandbox_status.go:toCRISandboxInfo; others do not tell it)."""
+    return _document(info).get("processStatus") in ("stopped", "deleted")
+
+
 def stop_signal_of(info: Mapping[str, str]) -> str:
     """Return the image's STOPSIGNAL from the verbose information of ImageStatus, "" for none."""
     signal = _part(_part(_document(info), "imageSpec"), "config").get("StopSignal")

@@ -118,15 +118,15 @@ class Container:
 
     def _tell_start(self) -> None:
         status = procfs.read(f"/proc/{self.pid}/status")
-        ids = [procfs.field(status, name).split() for name in ("Uid", "Gid")]
+        uid, gid = procfs.real_id(self.pid, status, "uid"), procfs.real_id(self.pid, status, "gid")
         facts: ProcessStarted = {
             "containerId": self.watch.id,
             "pid": self.pid,
             "exe": procfs.executable(self.pid) or None,
             "argv": [word for word in procfs.read(f"/proc/{self.pid}/cmdline").split("\0") if word],
         }
-        if all(ids):
-            facts["uid"], facts["gid"] = int(ids[0][1]), int(ids[1][1])
+        if uid is not None and gid is not None:
+            facts["uid"], facts["gid"] = uid, gid
         self.record(kinds.PROCESS_STARTED, facts)
 
     # -- the stop ----------------------------------------------------------------------------------------------------

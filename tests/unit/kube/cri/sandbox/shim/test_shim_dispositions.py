@@ -82,6 +82,12 @@ def test_how_a_signal_would_be_met_goes_by_handlers_waiting_threads_and_files(
     assert signal_state(pid, signal.SIGTERM) is None and is_pending(pid, signal.SIGTERM) is None
 
 
+def test_the_user_is_the_one_whom_kill_compares() -> None:
+    with running(PROGRAMS["handler"][0]) as pid:
+        found = signal_state(pid, signal.SIGTERM)
+        assert found is not None and found.get("uid") == os.getuid()
+
+
 def test_a_signal_that_nobody_takes_stays_pending() -> None:
     for name, pending in {"blocks": True, "handler": False, "waits, as tini does": False, "ignores": False}.items():
         with running(PROGRAMS[name][0]) as pid:
