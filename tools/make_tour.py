@@ -104,7 +104,7 @@ def play(experiment: Experiment, version: str = DEFAULT_VERSION) -> tuple[Docume
 def facts(shown: Document, ending: Ending | None) -> Document:
     """Return what is compared between versions: of the first container, and of the Pod."""
     if ending is None:
-        return {"error": shown["error"]}
+        return {"error": shown["error"][0]}
     main = next(each for each in ending.containers if each.kind == "container")
     phases = [
         each.facts_as(kinds.POD_STATUS_WRITTEN).get("phase")
@@ -152,7 +152,7 @@ def tour_data() -> Document:
     runs = {}
     for name, experiment in EXPERIMENTS.items():
         run, ending = play(experiment)
-        assert ending is not None, f"{name}: {run['error']}"
+        assert ending is not None, f"{name}: {run['error'][0]}"
         last = max(each.record.at_ns for each in ending.entries)
         made = story(ending, None, last, DEFAULT_VERSION)
         runs[name] = {**run, "story": {each: languages.translate(made, each) for each in languages.LANGUAGES}}
@@ -174,7 +174,7 @@ def _level(level: Level) -> Document:
 def _run_of(level: Level, *, solved: bool) -> Document:
     """With its story in each language."""
     run, ending = play_level(level, solved=solved)
-    assert ending is not None, f"{level.id}: {run['error']}"
+    assert ending is not None, f"{level.id}: {run['error'][0]}"
     last = max(each.record.at_ns for each in ending.entries)
     made = story(ending, None, last, DEFAULT_VERSION)
     return {**run, "story": {each: languages.translate(made, each) for each in languages.LANGUAGES}}
@@ -188,7 +188,7 @@ def recorded() -> Document:
 def rules() -> dict[str, list[str]]:
     """Map `file:function` to what it says in each language, for the rules of the lesson's steps."""
     steps = orjson.loads(LESSON.read_bytes())["steps"]
-    named = {step["rule"] for step in steps} | {level.rule for level in levels().values()}
+    named = {step["rule"] for step in steps}
     return {
         key: [str(languages.translate(explain(key), each)) for each in languages.LANGUAGES]
         for key in SAYS

@@ -163,6 +163,7 @@ async def pictures(studio: Studio, kubectl: Kubectl) -> None:
     await studio.take(page, "ui-tour", height=1240)
     await page.eval("location.hash = '#/tour/level-kill'")
     await seen(page, "document.querySelector('#solve')")
+    await page.eval("document.querySelectorAll('.expect input')[1].click()")
     await page.eval("document.querySelector('#solve').click()")
     await seen(page, "document.querySelector('#start') && !document.querySelector('#start').disabled")
     await page.eval("document.querySelector('#start').click()")

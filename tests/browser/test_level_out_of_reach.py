@@ -19,6 +19,16 @@ from lastcall.world.world import World
 pytestmark = pytest.mark.loopback
 
 
+AXIS = """(() => {
+    const all = what => [...document.querySelectorAll(`.lanes ${what}`)], of = e => e.getBoundingClientRect();
+    const {left, width} = of(document.querySelector('.lanes'));
+    const marks = all('.mark path').map(e => (of(e).left + of(e).right) / 2 - left);
+    if (all('.tick-label').some(e => of(e).right > left + width)) return [0, 'a label is cut off'];
+    return [Math.max(...marks) / width, all('.tick-label').map(e => e.textContent)];
+})()"""
+"""At which share of the width the last mark is, and the labels of the axis."""
+
+
 class Client:
     """It fails where it is asked for anything."""
 
@@ -67,5 +77,8 @@ async def test_without_a_memory_control_group_the_level_says_so_and_plays_a_reco
         await seen(page, "/no memory control group/.test(document.querySelector('#run-state').innerText)")
         await seen(page, "[...document.querySelectorAll('.step')].some(e => /out of memory|OOM/i.test(e.innerText))")
         await seen(page, "document.querySelector('#play')")
+        await seen(page, f"{AXIS}[0] > 0.9")  # a run of 401 ms takes the width of the picture
+        _, ticks = await page.eval(AXIS)
+        assert len(ticks) >= 4 and set(ticks) <= {"0 s", *(f"{each} ms" for each in range(10, 401, 10))}, ticks
         await assert_good(page)
         tasks.cancel()

@@ -63,7 +63,7 @@ async def test_without_javascript_it_is_the_story_as_text_and_no_button_that_doe
     page = await open_page("sigkill", javascript=False)
     names = await page.names()
     assert not [name for role, name in names if role in ("button", "slider", "combobox")]
-    assert [name for _, name in names if "SIGKILL → pid" in name]
+    assert [name for _, name in names if "SIGKILL → PID" in name]
 
 
 async def test_play_moves_to_the_end_and_space_pauses_it(open_page: OpenPage) -> None:
@@ -126,7 +126,7 @@ async def test_the_timeline_is_a_table_that_the_picture_decorates(open_page: Ope
     assert {("table", "Steps"), ("columnheader", "Moment"), ("columnheader", "Who"), ("columnheader", "What")} <= set(
         told
     )
-    assert [name for role, name in told if role == "button" and "SIGTERM → pid" in name]
+    assert [name for role, name in told if role == "button" and "SIGTERM → PID" in name]
 
 
 async def test_stretched_or_true_to_scale(open_page: OpenPage) -> None:

@@ -124,6 +124,34 @@ async def test_every_level_of_the_tour_is_reached_by_its_solution_on_a_real_clus
 OLD = f"!!document.querySelector('.old') && /^Of an earlier manifest/.test({VERDICT})"
 
 
+EXPECTED = "document.querySelector('#expected').innerText"
+
+
+async def test_a_learner_says_what_to_expect_and_keeps_what_was_written_after_a_reload(
+    served: Served, browser: Browser
+) -> None:
+    page = await browser.open(served.link())
+    await go_to_level(page, "kill")
+    await seen(page, "document.querySelector('.expect')")
+    assert await page.eval(EXPECTED) == ""
+    assert not await page.eval("document.querySelector('#start').disabled"), "nothing waits for an answer"
+    await page.eval("document.querySelectorAll('.expect input')[1].click()")
+    await run(page, DECIDED)
+    assert await page.eval(EXPECTED) == "≠ You expected: 137. What happened: 0"
+    await assert_good(page)
+    await page.eval("document.querySelector('#solve').click()")
+    assert await page.eval(EXPECTED) == "", "it is of an earlier manifest"
+    await page.eval("window.left = true; location.reload()")
+    await seen(page, "!window.left && /Seconds: 2/.test(document.querySelector('#manifest')?.value)")
+    assert await page.eval("document.querySelectorAll('.expect input')[1].checked")
+    await run(page, DECIDED)
+    assert await page.eval(EXPECTED) == "✓ As you expected: 137"
+    await page.eval("document.querySelector('#reset').click()")
+    await seen(page, "/Seconds: 8/.test(document.querySelector('#manifest').value)")
+    await page.eval("window.left = true; location.reload()")
+    await seen(page, "!window.left && /Seconds: 8/.test(document.querySelector('#manifest')?.value)")
+
+
 async def test_a_learner_sees_a_mistake_at_once_what_a_result_is_of_and_what_is_reached(
     served: Served, browser: Browser
 ) -> None:
@@ -136,8 +164,15 @@ async def test_a_learner_sees_a_mistake_at_once_what_a_result_is_of_and_what_is_
     await run(page, "did not come to the end")
     assert time.monotonic() - began < 20
     why = await page.eval("[...document.querySelectorAll('article .error')].map(e => e.innerText).join('')")
-    assert why.startswith("app cannot start: ") and "shh" in why
+    assert why.startswith("app cannot start: command: no directory of the image's PATH has shh: ")
+    assert not await page.eval("document.querySelector('section .help').open"), "the runtime's words are folded"
+    assert "executable file not found" in await page.eval("document.querySelector('section .help pre').textContent")
     assert not await page.eval("!!document.querySelector('.lanes')"), "the clean-up is no story"
+    await write(page, "#manifest", given + "  nodeSelector: {disk: ssd}\n")
+    await page.eval("document.querySelector('#start').click()")
+    refused = "/no node takes force: .*nodeSelector/.test(document.querySelector('article').innerText)"
+    await page.until(refused, 20)
+    await assert_good(page)
     await write(page, "#manifest", given)
     await seen(page, OLD)
 
@@ -156,10 +191,12 @@ async def test_a_learner_sees_a_mistake_at_once_what_a_result_is_of_and_what_is_
     await page.eval("document.querySelector('#solve').click()")
     await seen(page, f"!({OLD})")
     await page.eval("window.left = true; location.reload()")
-    await seen(page, f"!window.left && document.querySelector('#run-state') && {OLD}")
+    await seen(page, "!window.left && /^✓/.test(document.querySelector('#run-state')?.innerText)")
+    assert not await page.eval(OLD), "the grace period is kept, too"
     assert await page.eval(REACHED) == ["#/tour/level-force"]
 
     await page.eval("document.querySelector('#reset').click()")
+    await seen(page, OLD)
     await page.eval("document.querySelector('#start').click()")
     await seen(page, "document.querySelector('#stop')")
     await page.eval("document.querySelector('#stop').click()")

@@ -44,8 +44,8 @@ def reach(stage: str, command: Lastcall) -> Callable[[], None]:
         "waiting for Ready": "created default/victim",
         "Ready": "default/victim is Ready",
         "in preStop": "preStop exec starts",
-        "draining": "SIGTERM → pid",
-        "tearing down": "SIGTERM → pid",
+        "draining": "SIGTERM → PID",
+        "tearing down": "SIGTERM → PID",
         "kept": "The cluster stays up until Ctrl-C",
     }
     command.wait_for(wanted[stage])

@@ -80,7 +80,7 @@ def reach(stage: str, command: Lastcall, tree: Tree) -> Callable[[], None]:
         command.wait_for("preStop exec starts")
         child_of_shim(tree, "the hook")
     else:
-        command.wait_for("SIGTERM → pid")
+        command.wait_for("SIGTERM → PID")
     if stage != "teardown":
         return lambda: None
     os.kill(tree.roles["node"], signal.SIGSTOP)

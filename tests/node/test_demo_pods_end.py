@@ -197,8 +197,8 @@ def test_the_story_in_words_has_steps_budget_endpoints_and_the_rules_behind_them
         "default/sigkill-demo was killed",
         "DELETE accepted: deletionTimestamp set, grace 30 s",
         "preStop exec succeeded",
-        "SIGTERM → pid",
-        "SIGKILL → pid",
+        "SIGTERM → PID",
+        "SIGKILL → PID",
         "│ SIGTERM received, draining...",
         "exit code 0 (Completed)",
         "exit code 137 (Error), by SIGKILL: grace over",
@@ -215,5 +215,5 @@ def test_the_story_in_words_has_steps_budget_endpoints_and_the_rules_behind_them
     assert "\x1b" not in result.out + result.err
     assert "hook" in result.out and "drain" in result.out and "unused" in result.out, "the budget's bar"
     live, _, _ = result.out.partition("default/term-demo ended gracefully")
-    assert "SIGTERM → pid" in live, "the timeline is told while it happens"
+    assert "SIGTERM → PID" in live, "the timeline is told while it happens"
     assert "its node is Ready" in result.err

@@ -163,7 +163,7 @@ def missed_another_container(tape: Any) -> None:
     begin(tape)
     cache = {"address": "0.0.0.0", "port": 6379, "backlog": 0}
     tape.started("cache", pid=17)
-    tape.add(0.01, "runtime", k.SIGNAL_SENT, "cache", signal="SIGTERM", pid=17, why="StopContainer")
+    tape.add(0.01, "runtime", k.SIGNAL_SENT, "cache", signal="SIGTERM", pid=17, containerPid=1, why="StopContainer")
     facts = {"signal": "SIGTERM", "listeners": [cache], "connections": 0, "scope": "container"}
     tape.add(0.011, "runtime", k.SOCKETS_AT_STOP, "cache", **facts)
     tape.exit(0.02, 0, container="cache", pid=17)
@@ -468,7 +468,7 @@ EXAMPLES: dict[str, Example] = {
         (
             along(known_by_its_object(exit_code=0)),
             edit(k.PROCESS_EXITED, exitCode=137, signal=9),
-            add(0.015, "runtime", k.SIGNAL_SENT, signal="SIGTERM", pid=7, why="StopContainer"),
+            add(0.015, "runtime", k.SIGNAL_SENT, signal="SIGTERM", pid=7, containerPid=1, why="StopContainer"),
             edit(k.PRE_STOP_FINISHED, outcome="failed"),
         ),
     ),
@@ -477,7 +477,7 @@ EXAMPLES: dict[str, Example] = {
         (
             known_by_its_object(exit_code=0),
             edit(k.PROCESS_EXITED, exitCode=137, signal=9),
-            add(0.1, "runtime", k.SIGNAL_SENT, signal="SIGTERM", pid=7, why="StopContainer"),
+            add(0.1, "runtime", k.SIGNAL_SENT, signal="SIGTERM", pid=7, containerPid=1, why="StopContainer"),
         ),
         (edit(k.PROCESS_EXITED, at=-0.5, exitCode=1), completed_by_itself, is_a_sidecar_with_a_hook),
     ),
@@ -680,7 +680,7 @@ EXAMPLES: dict[str, Example] = {
         killed_by_another,
         (
             along(edit(k.PROCESS_EXITED, signal=None)),
-            add(0.4, "runtime", k.SIGNAL_SENT, signal="SIGKILL", pid=7, why="grace over"),
+            add(0.4, "runtime", k.SIGNAL_SENT, signal="SIGKILL", pid=7, containerPid=1, why="grace over"),
         ),
         (BY_PROBE, along(OUT_OF_MEMORY)),
     ),
@@ -716,7 +716,7 @@ EXAMPLES: dict[str, Example] = {
             OUT_OF_MEMORY,
             unsent("SIGKILL"),
             both(unsent("SIGKILL"), add(0.501, "runtime", k.PAUSE_ENDED, exitCode=0, signal="")),
-            add(0.45, "runtime", k.SIGNAL_SENT, signal="SIGKILL", pid=7, why="grace over"),
+            add(0.45, "runtime", k.SIGNAL_SENT, signal="SIGKILL", pid=7, containerPid=1, why="grace over"),
         ),
     ),
     "outOfMemory": Example(stories.memory_limit, (edit(k.PROCESS_EXITED, oomKilled=False),)),

@@ -25,7 +25,7 @@ Story = Callable[[Any], None]
 
 
 def begin(tape: Any, argv: tuple[str, ...] = ("web",), disposition: str = "handled", exe: str = "/bin/web") -> None:
-    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, exe=exe, argv=list(argv))
+    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, containerPid=1, exe=exe, argv=list(argv))
     tape.accepted(10)
     tape.observed(10)
     tape.killing(10)
@@ -36,7 +36,9 @@ def begin(tape: Any, argv: tuple[str, ...] = ("web",), disposition: str = "handl
 
 
 def killed(tape: Any, oom: int | None = 0) -> None:
-    tape.add(10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over", oomKills=oom)
+    tape.add(
+        10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, containerPid=1, why="grace over", oomKills=oom
+    )
     tape.exit(10.011, 137, 9)
     tape.over(10.012, "Failed", endpoint=False)
 
@@ -391,7 +393,7 @@ def sleeps_shortly(tape: Any) -> None:
 
 
 def hook_takes_time(tape: Any) -> None:
-    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, exe="/bin/web", argv=["web"])
+    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, containerPid=1, exe="/bin/web", argv=["web"])
     tape.accepted(10)
     tape.observed(10)
     tape.killing(10)
@@ -559,7 +561,9 @@ def child_out_of_memory(tape: Any) -> None:
 
 def child_out_of_memory_then_sigkill(tape: Any) -> None:
     begin(tape)
-    tape.add(10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over", oomKills=1)
+    tape.add(
+        10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, containerPid=1, why="grace over", oomKills=1
+    )
     exited(tape, 10.011, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20, limitReached=True)
 
 
@@ -603,7 +607,7 @@ def port_closed_soon(tape: Any) -> None:
 
 
 def hook_closes_port(tape: Any) -> None:
-    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, exe="/bin/web", argv=["web"])
+    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, containerPid=1, exe="/bin/web", argv=["web"])
     tape.accepted(10)
     tape.observed(10)
     tape.killing(10)
@@ -705,14 +709,34 @@ def ends_long_after_a_signal_that_it_did_not_get(tape: Any) -> None:
 
 def blocked_and_taken_later(tape: Any) -> None:
     begin(tape, disposition="blocked")
-    tape.add(10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over", stopSignalPending=False)
+    tape.add(
+        10.01,
+        "runtime",
+        k.SIGNAL_SENT,
+        "app",
+        signal="SIGKILL",
+        pid=7,
+        containerPid=1,
+        why="grace over",
+        stopSignalPending=False,
+    )
     tape.exit(10.011, 137, 9)
     tape.over(10.012, "Failed", endpoint=False)
 
 
 def blocked_and_pending(tape: Any) -> None:
     begin(tape, disposition="blocked")
-    tape.add(10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over", stopSignalPending=True)
+    tape.add(
+        10.01,
+        "runtime",
+        k.SIGNAL_SENT,
+        "app",
+        signal="SIGKILL",
+        pid=7,
+        containerPid=1,
+        why="grace over",
+        stopSignalPending=True,
+    )
     tape.exit(10.011, 137, 9)
     tape.over(10.012, "Failed", endpoint=False)
 
@@ -789,7 +813,9 @@ def job(tape: Any, kind: str, code: int) -> None:
 
 
 def reloads(tape: Any, *, after_signal: bool, listeners: bool) -> None:
-    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, exe="/usr/bin/uwsgi-core", argv=["uwsgi"])
+    tape.add(
+        -2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, containerPid=1, exe="/usr/bin/uwsgi-core", argv=["uwsgi"]
+    )
     tape.accepted(3)
     tape.observed(3)
     tape.stop(0.005, 3)
@@ -839,12 +865,12 @@ def probed(
     message = f"Container app failed {probe} probe, will be restarted"
     tape.add(end - 2, "kubelet", k.KILLING, "app", message=message, gracePeriodSeconds=2, reason=f"{name}Probe")
     tape.add(end - 2, "runtime", k.STOP_REQUESTED, "app", timeoutSeconds=2)
-    tape.add(end - 1.99, "runtime", k.SIGNAL_SENT, "app", signal="SIGTERM", pid=7, why="StopContainer")
+    tape.add(end - 1.99, "runtime", k.SIGNAL_SENT, "app", signal="SIGTERM", pid=7, containerPid=1, why="StopContainer")
     if listeners:
         found = [{"address": "0.0.0.0", "port": port, "backlog": 0} for port in listeners]
         tape.add(end - 1.98, "runtime", k.SOCKETS_AT_STOP, "app", listeners=found, connections=0, scope="container")
     if code == 137:
-        tape.add(end - 0.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over")
+        tape.add(end - 0.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, containerPid=1, why="grace over")
     tape.add(end, "runtime", k.PROCESS_EXITED, "app", pid=7, exitCode=code, signal=9 if code == 137 else None,
              oomKilled=False, oomKills=0, memoryLimit=None)  # fmt: skip
 

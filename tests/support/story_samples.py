@@ -111,7 +111,7 @@ def hostile(text: str = "", markup: str = BOMB) -> Ending:
         made.append(Record(name, at_ns, at_ns, actor, kind, "u-<b>", container, rule, dict(facts), cause))
 
     name = f"c{markup}"
-    add(-1, "runtime", k.PROCESS_STARTED, name, pid=7, exe=text, argv=[text])
+    add(-1, "runtime", k.PROCESS_STARTED, name, pid=7, containerPid=1, exe=text, argv=[text])
     add(0, "apiserver", k.DELETE_ACCEPTED, user=text, userAgent=text, gracePeriodSeconds=3)
     add(0.001, "endpointslice-controller", k.ENDPOINT_CHANGED, service=text, slice=text, address=text, ready=True)
     add(0.002, f"actor{markup}", "Kind<b>", name, f"apiserver-b-{2}", **{f"key{markup}": text, "deep": {"a": [text]}})
@@ -127,7 +127,7 @@ def hostile(text: str = "", markup: str = BOMB) -> Ending:
         stdout=text,
         seconds=0.9,
     )
-    add(1, "runtime", k.SIGNAL_SENT, name, signal=text, pid=7, why=text)
+    add(1, "runtime", k.SIGNAL_SENT, name, signal=text, pid=7, containerPid=1, why=text)
     add(1.5, "runtime", k.OUTPUT, name, stream=markup, text=text)
     add(2, "runtime", k.PROCESS_EXITED, name, pid=7, exitCode=137, signal="SIGKILL")
     add(2.1, "apiserver", k.OBJECT_REMOVED, user=text)
@@ -143,9 +143,9 @@ def chatty(lines: int = 10_000) -> Ending:
         at_ns = 10**12 + round(at * 1e9)
         made.append(Record(f"{actor}-b-{len(made) + 1}", at_ns, at_ns, actor, kind, "u", container, "", dict(facts)))
 
-    add(-1, "runtime", k.PROCESS_STARTED, pid=7, exe="/bin/app", argv=["app"])
+    add(-1, "runtime", k.PROCESS_STARTED, pid=7, containerPid=1, exe="/bin/app", argv=["app"])
     add(0, "apiserver", k.DELETE_ACCEPTED, "", user="me", gracePeriodSeconds=30)
-    add(0.001, "runtime", k.SIGNAL_SENT, signal="SIGTERM", pid=7, why="StopContainer")
+    add(0.001, "runtime", k.SIGNAL_SENT, signal="SIGTERM", pid=7, containerPid=1, why="StopContainer")
     for number in range(lines):
         add(0.01 + number / lines, "runtime", k.OUTPUT, stream="stdout", text=f"line {number} {'x' * (number % 90)}")
     add(1.2, "runtime", k.PROCESS_EXITED, pid=7, exitCode=0, signal=None)

@@ -47,13 +47,16 @@ export function beginning(story: Story): number {
   const first = Math.min(story.start, 0);
   if (!story.zero) return first;
   const length = Math.max(story.end, story.now * Number(story.ongoing), ...story.next.map((each) => each.latest ?? each.earliest));
-  return Math.max(first, -Math.max(1, length / 4));
+  return Math.max(first, -Math.max(leastOf(story), length / 4));
 }
 
-/** From where to where the picture goes. It grows with time, by steps, so that it does not shake. */
+/** The shortest axis, in seconds: what goes on would shake on a shorter one, and what is over is as long as it was. */
+const leastOf = (story: Story): number => (story.ongoing ? 1 : 0.001);
+
+/** From where to where the picture goes. It grows with time, by steps, so that it does not shake; in the end it fits. */
 export function domain(story: Story, at: number): [number, number] {
   const begin = beginning(story);
-  const to = Math.max(at, story.end, ...story.next.map((each) => each.latest ?? each.earliest), begin + 1);
+  const to = Math.max(at, story.end, ...story.next.map((each) => each.latest ?? each.earliest), begin + leastOf(story));
   const unit = 10 ** Math.floor(Math.log10(to - begin)) / 5;
   return [begin, story.ongoing ? begin + Math.ceil((to - begin) / unit + 0.2) * unit : to + (to - begin) * 0.03];
 }
@@ -204,12 +207,13 @@ export function Lanes({ story, at, live, chosen, choose, stretch, zoom = 1 }: La
           <path class="arrow-head" d="M0 0 L8 4 L0 8 Z" />
         </marker>
       </defs>
-      {scale.ticks(Math.max(3, full / 130)).map((tick) => (
-        <g key={tick}>
+      {scale.ticks(Math.max(3, full / 130)).map((tick) => {
+        const last = x(tick) + textWidth(tickWords(tick)) + 9 > full;
+        return <g key={tick}>
           <line class={tick === 0 ? "tick zero" : "tick"} x1={x(tick)} x2={x(tick)} y1={TOP - 6} y2={height} />
-          <text class="tick-label" x={x(tick)} dx="3" y="14">{tickWords(tick)}</text>
-        </g>
-      ))}
+          <text class="tick-label" x={x(tick)} dx={last ? -3 : 3} y="14" text-anchor={last ? "end" : "start"}>{tickWords(tick)}</text>
+        </g>;
+      })}
       {story.lanes.map((lane, row) => (
         <g key={`${lane.kind}${lane.name}${lane.detail}`}>
           <line class="track" x1="0" x2="100%" y1={TOP + row * LANE + 29} y2={TOP + row * LANE + 29} />

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { seconds } from "./lanes";
 import { ask, calm, store, useStore, useTicks } from "./store";
 import { language, pick } from "./texts";
-import { Answers, Contents, Replay, Rule } from "./tour";
+import { Answers, Contents, Failure, Replay, Rule } from "./tour";
 import { comparison, isGoing, isReached, LEVELS, setReached, w, type Check, type Condition, type Level, type Recorded, type Run } from "./tour-data";
 import { Versions } from "./tour-versions";
 
@@ -23,8 +23,21 @@ function useLevel(id: string, recorded: Recorded | undefined): [Level | null, st
   return [level, error];
 }
 
-/** What a learner wrote, for as long as the page is open. */
-const drafts = new Map<string, string>();
+/** What a learner wrote and expects; `guess` is the number of a choice. */
+interface Draft { manifest: string; grace: string; guess: number | null }
+
+/** The draft of a level, which outlives the page. */
+function useDraft({ id, manifest }: Level): [Draft, (change?: Partial<Draft>) => void] {
+  const [key, given] = [`lastcall-level-${id}`, { manifest, grace: "", guess: null }];
+  const [draft, setDraft] = useState<Draft>(() => ({ ...given, ...JSON.parse(localStorage.getItem(key) ?? "{}") }));
+  const write = (change?: Partial<Draft>) => {
+    const next = change ? { ...draft, ...change } : given;
+    setDraft(next);
+    if (change) localStorage.setItem(key, JSON.stringify(next));
+    else localStorage.removeItem(key);
+  };
+  return [draft, write];
+}
 
 export function LevelView({ id, recorded }: { id: string; recorded?: Recorded | undefined }) {
   const [level, error] = useLevel(id, recorded);
@@ -39,10 +52,10 @@ export function LevelView({ id, recorded }: { id: string; recorded?: Recorded | 
       <article aria-labelledby="title">
         <p class="crumbs">{w("levels")} · {w("level", { n: number + 1, of: ids.length })}</p>
         <h1 id="title" tabIndex={-1}>{pick(texts.title)}</h1>
-        <p class="lesson">{pick(texts.question)}</p>
+        {level && <p class="lesson">{pick(level.question)}</p>}
         <p role="alert" class="error">{error}</p>
         {level && (recorded ? <Played level={level} recorded={recorded} /> : <Live level={level} told={() => again((n) => n + 1)} />)}
-        {level && <Rule rule={level.rule} {...(recorded ? { recorded } : {})} />}
+        {level && <Rule rule={level.rule} says={pick(level.says)} recorded={recorded} />}
         {level?.versions && <Versions found={comparison(level.versions)!} />}
         <nav class="player turn" aria-label={w("levels")}>
           {number > 0 && <a class="button" href={`#/tour/level-${ids[number - 1]}`}>← {w("before")}</a>}
@@ -56,8 +69,8 @@ export function LevelView({ id, recorded }: { id: string; recorded?: Recorded | 
 /** `told` is called when the level is reached for the first time. */
 function Live({ level, told }: { level: Level; told: () => void }) {
   const { tour, story, cluster } = useStore();
-  const [text, setText] = useState(drafts.get(level.id) ?? level.manifest);
-  const [grace, setGrace] = useState("");
+  const [draft, write] = useDraft(level);
+  const { manifest: text, grace, guess } = draft;
   const [error, setError] = useState("");
   const run = tour.get(`level-${level.id}`);
   const another = [...tour.values()].find((each) => isGoing(each) && each !== run);
@@ -72,26 +85,26 @@ function Live({ level, told }: { level: Level; told: () => void }) {
     if (reached && !isReached(level.id)) (setReached(level.id), told());
   }, [reached]);
   useTicks(going && !!mine?.ongoing, calm.matches ? 2 : 12);
-  const write = (manifest: string, seconds = grace) => (drafts.set(level.id, manifest), setText(manifest), setGrace(seconds));
   const post = (path: string, body: unknown) => void ask(path, body).then(() => setError(""), (failure: Error) => setError(failure.message));
   return (
     <>
       <section aria-labelledby="manifest-title">
         <h2 id="manifest-title">{w("manifest")}</h2>
-        <Editor label={w("manifest")} text={text} write={write} />
-        <label class="seconds">{w("levelGrace")} <input id="level-grace" inputMode="numeric" size={4} value={grace} onInput={(event) => setGrace(event.currentTarget.value.replace(/\D/g, ""))} /></label>
+        <Editor label={w("manifest")} text={text} write={(manifest) => write({ manifest })} />
+        <label class="seconds">{w("levelGrace")} <input id="level-grace" inputMode="numeric" size={4} value={grace} onInput={(event) => write({ grace: event.currentTarget.value.replace(/\D/g, "") })} /></label>
+        <Expect level={level} guess={guess} choose={(guess) => write({ guess })} run={old ? undefined : recording ? { ...recording, guess: run!.guess! } : run} />
         <div class="player">
-          <button id="start" class="main" disabled={!cluster.mayWrite || going || !!another || cluster.state !== "running"} onClick={() => post(`/api/tour/levels/${level.id}/run`, { manifest: text, grace })}>
+          <button id="start" class="main" disabled={!cluster.mayWrite || going || !!another || cluster.state !== "running"} onClick={() => post(`/api/tour/levels/${level.id}/run`, draft)}>
             {run && !going ? w("again") : w("run")}
           </button>
           {going && <button id="stop" onClick={() => post("/api/tour/stop", {})}>{w("stop")}</button>}
-          <button id="reset" class="link" onClick={() => write(level.manifest, "")}>{w("reset")}</button>
+          <button id="reset" class="link" onClick={() => write()}>{w("reset")}</button>
           <Status level={level} run={run} old={old}>{another ? w("another") : w("namespaceHelp")}</Status>
         </div>
         {!cluster.mayWrite && cluster.state === "running" && <p class="hint">{w("readOnly")}</p>}
-        <p role="alert" class="error">{error || (run?.error ?? "")}</p>
+        <Failure error={error} run={run} />
       </section>
-      <Help level={level} solve={() => write(level.solved, level.grace === null ? "" : String(level.grace))} />
+      <Help level={level} solve={() => write({ manifest: level.solved, grace: String(level.grace ?? "") })} />
       <div class={old ? "old" : ""}>
         {old && <p class="tag">{w("old")}</p>}
         {run && <Answers run={run} />}
@@ -105,13 +118,16 @@ function Live({ level, told }: { level: Level; told: () => void }) {
 function Played({ level, recorded }: { level: Level; recorded: Recorded }) {
   const [shown, setShown] = useState<"given" | "solved">("given");
   const [begin, setBegin] = useState(0);
-  const run = level.runs![shown];
+  const [{ guess }, write] = useDraft(level);
+  // What happens is not shown before the learner has asked for it.
+  const run = begin ? level.runs![shown] : undefined;
   const play = (which: "given" | "solved") => (setShown(which), setBegin(begin + 1));
   return (
     <>
       <section aria-labelledby="manifest-title">
         <h2 id="manifest-title">{w("manifest")}</h2>
         <pre class="yaml" tabIndex={0}>{shown === "given" ? level.manifest : level.solved}</pre>
+        <Expect level={level} guess={guess} choose={(guess) => write({ guess })} run={run && { ...run, guess }} />
         <div class="player">
           <button id="start" class="main" onClick={() => play("given")}>{w("playGiven")}</button>
           <button id="solve" onClick={() => play("solved")}>{w("playSolved")}</button>
@@ -119,8 +135,8 @@ function Played({ level, recorded }: { level: Level; recorded: Recorded }) {
         <p class="hint"><Status level={level} run={run} /></p>
         <p class="hint">{w("playedHelp", { v: recorded.kubernetesVersion })}</p>
       </section>
-      <Answers run={run} />
-      <Replay key={shown} story={run.story![language]} begin={begin}><Goal level={level} run={run} /></Replay>
+      {run && <Answers run={run} />}
+      <Replay key={shown} story={run?.story![language] ?? null} begin={begin}><Goal level={level} run={run} /></Replay>
     </>
   );
 }
@@ -145,6 +161,29 @@ function Status({ level, run, old, children }: Told) {
       <span role="status" id="run-state" class={run?.verdict && !old ? (reached ? "good-text" : "bad-text") : ""}>{old ? `${w("old")}: ` : ""}{said}</span>
       {reached && !old && next && <a class="button" id="next" href={`#/tour/level-${next}`}>{w("next")} →</a>}
     </>
+  );
+}
+
+interface Guess {
+  level: Level;
+  guess: number | null;
+  choose: (guess: number) => void;
+  run: Run | undefined;
+}
+
+/** What the learner expects, and whether it was so. Nothing waits for an answer. */
+function Expect({ level, guess, choose, run }: Guess) {
+  const { ask, choices } = level.expect;
+  const right = run?.happened;
+  const said = (n: number) => (choices[n] ? pick(choices[n]) : w("otherwise"));
+  const what = right ? said(right.indexOf(true)) : "";
+  const made = run?.guess ?? null;
+  return (
+    <fieldset class="expect">
+      <legend>{w("expect")} {pick(ask)}</legend>
+      {choices.map((each, n) => <label key={n}><input type="radio" name="expect" checked={guess === n} onChange={() => choose(n)} /> {pick(each)}</label>)}
+      <p role="status" id="expected">{right && (made === null ? w("wasSo", { what }) : right[made] ? `✓ ${w("asExpected", { what })}` : `≠ ${w("notExpected", { guess: said(made), what })}`)}</p>
+    </fieldset>
   );
 }
 
@@ -191,7 +230,7 @@ function Goal({ level, run }: { level: Level; run: Run | undefined }) {
         </table>
       </div>
       <p class="hint">{w("goalHelp")}</p>
-      {hasReached(level, run) && <p id="lesson" class="good-text">{pick(LEVELS[level.id]!.reached)}</p>}
+      {hasReached(level, run) && <p id="lesson" class="good-text">{pick(level.reached)}</p>}
       {run?.state === "done" && !level.runs && <p class="hint">{w("done", { ns: run.namespace })}</p>}
     </section>
   );
@@ -218,7 +257,7 @@ function Help({ level, solve }: { level: Level; solve: () => void }) {
   return (
     <details class="help">
       <summary>{w("hints")}</summary>
-      <ul>{LEVELS[level.id]!.hints.map((each) => <li key={each[0]}>{pick(each)}</li>)}</ul>
+      <ul>{level.hints.map((each) => <li key={each[0]}>{pick(each)}</li>)}</ul>
       <button id="solve" onClick={solve}>{w("solution")}</button>
     </details>
   );

@@ -43,7 +43,9 @@ export interface Run {
   experiment: string;
   namespace: string;
   state: "preparing" | "waiting" | "ending" | "done" | "failed" | "stopped";
-  error: string;
+  /** Why it did not come to the end, and the words of the runtime or the scheduler, where the error has others. */
+  error: Pair;
+  words: string;
   pod: string;
   uid: string;
   answers: Answer[];
@@ -53,6 +55,9 @@ export interface Run {
   /** Of a level, once it is done. */
   goal?: Check[] | null;
   verdict?: Pair | null;
+  /** Of a level that is done: which choices were right; and the number of the one that the learner had made. */
+  happened?: boolean[] | null;
+  guess?: number | null;
   /** What a level was run with. */
   manifest: string;
   grace: number | null;
@@ -63,6 +68,12 @@ export interface Run {
 export interface Level {
   id: string;
   rule: string;
+  question: Pair;
+  expect: { ask: Pair; choices: Pair[] };
+  hints: Pair[];
+  reached: Pair;
+  /** What is new in the rule. */
+  says: Pair;
   manifest: string;
   goal: Condition[];
   needs: string;
@@ -93,16 +104,9 @@ export interface Recorded {
   levels: Level[];
 }
 
-export interface LevelTexts {
-  title: Pair;
-  question: Pair;
-  hints: Pair[];
-  reached: Pair;
-}
-
 export const STEPS = catalogue.steps as unknown as TourStep[];
 export const VERSIONS = compared.versions;
-export const LEVELS = catalogue.levels as unknown as Record<string, LevelTexts>;
+export const LEVELS = catalogue.levels as unknown as Record<string, { title: Pair }>;
 
 export const chapterName = (chapter: string): string => pick((catalogue.chapters as unknown as Record<string, Pair>)[chapter] ?? ["", ""]);
 

@@ -99,11 +99,12 @@ export function Contents({ current }: { current: string }) {
   );
 }
 
-export function Rule({ rule, recorded }: { rule: string; recorded?: Recorded }) {
+/** `says` is in place of what the rule says everywhere. */
+export function Rule({ rule, says = explained(rule), recorded }: { rule: string; says?: string; recorded?: Recorded | undefined }) {
   const source = sourceOf(rule, recorded?.kubernetesVersion ?? store.cluster.kubernetesVersion ?? "");
   return (
     <p class="rule">
-      <b>{t("rule")}:</b> {explained(rule)} <code>{rule}</code>{" "}
+      <b>{t("rule")}:</b> {says} <code>{rule}</code>{" "}
       {source && <a href={source} target="_blank" rel="noreferrer noopener">{t("source")}</a>}
     </p>
   );
@@ -131,7 +132,7 @@ function Live({ step }: { step: TourStep }) {
         {going && <button id="stop" onClick={() => void post("/api/tour/stop")}>{w("stop")}</button>}
         <span role="status" id="run-state">{run ? `${w(run.state, { ns: run.namespace, pod: run.pod })} ${run.waits}` : another ? w("another") : w("notYet")}</span>
       </div>
-      <p role="alert" class="error">{error || (run?.error ?? "")}</p>
+      <Failure error={error} run={run} />
       {run && <Answers run={run} />}
       <Claims step={step} run={run} />
       {mine && mine.zero && <Replay key={run?.uid} story={mine} going={going} begin={0} />}
@@ -177,6 +178,16 @@ export function Picture({ story, at, live, children }: { story: Story | null; at
       {story && <Lanes story={story} at={at} live={live} chosen={chosen} choose={choose} />}
       {children}
       {story && <Steps story={story} at={at} chosen={chosen} choose={choose} />}
+    </>
+  );
+}
+
+/** What to change; as it was said in the cluster, to be unfolded. */
+export function Failure({ error, run }: { error: string; run: Run | undefined }) {
+  return (
+    <>
+      <p role="alert" class="error">{error || (run ? pick(run.error) : "")}</p>
+      {!error && run?.words && <details class="help"><summary>{w("original")}</summary><pre class="log">{run.words}</pre></details>}
     </>
   );
 }

@@ -15,8 +15,7 @@ from .facts.pod import facts_from_records as facts_from_records
 from .facts.pod import pod_facts as pod_facts
 from .facts.pod import pods_by_address as pods_by_address
 from .facts.probe_connections import without_probes as without_probes
-from .findings.last_words import HOST_STATUSES as HOST_STATUSES
-from .findings.last_words import refuses_host as refuses_host
+from .failed_starts import fixes_of_start as fixes_of_start
 from .findings.restarts import last_words as last_words
 from .findings.rules import why_not_ended as why_not_ended
 from .hopeless import CRASHES as CRASHES
@@ -52,6 +51,16 @@ from .story import PodFacts as PodFacts
 from .story import PreStop as PreStop
 from .story import ProgramChange as ProgramChange
 from .story import Severity as Severity
+from .unready import NOT_STARTED as NOT_STARTED
+from .unready import PRINTED_BY_INIT as PRINTED_BY_INIT
+from .unready import SURE_SECONDS as SURE_SECONDS
+from .unready import fix_alone as fix_alone
+from .unready import fix_of as fix_of
+from .unready import fix_of_host as fix_of_host
+from .unready import fixes_for as fixes_for
+from .unready import programs_for as programs_for
+from .unready import unschedulable_message as unschedulable_message
+from .unready import waiting_helps as waiting_helps
 from .verdict import is_ongoing as is_ongoing
 from .verdict import lives_on as lives_on
 from .verdict import outcome_words as outcome_words

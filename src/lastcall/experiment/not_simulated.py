@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lastcall.endings import fix, said
-from lastcall.experiment.reasons.why_not_ready import unschedulable_message, without_preemption_note
+from lastcall.endings import fix, said, unschedulable_message
+from lastcall.experiment.reasons.why_not_ready import without_preemption_note
 from lastcall.kube.api import (
     PODS,
     SECRETS,

@@ -349,10 +349,11 @@ class PageServer:
             raise web.HTTPNotFound(text="nothing is recorded of that level: every machine can run it") from None
 
     async def _run_level(self, request: web.Request) -> web.StreamResponse:
-        """The learner's `manifest`, deleted with `grace`, "" for the Pod's own."""
+        """The learner's `manifest`, deleted with `grace`, "" for the Pod's own. `guess`: the number of a choice."""
         body = await _body(request)
         manifest, grace = str(body.get("manifest", "")), _grace(str(body.get("grace", "")))
-        return self._started(lambda: self._tour.start_level(request.match_info["id"], manifest, grace))
+        guess = body["guess"] if isinstance(body.get("guess"), int) else None
+        return self._started(lambda: self._tour.start_level(request.match_info["id"], manifest, grace, guess))
 
     def _started(self, start: Callable[[], None]) -> web.StreamResponse:
         if self._watching.client is not None and not self._watching.may_write:

@@ -145,7 +145,7 @@ class FakeCluster:
             states = [{"name": name, "ready": False, "state": {"waiting": self.waiting}}]
             pod["status"] = {"phase": "Pending", "containerStatuses": states}
         elif self.ready:
-            self.record("runtime", k.PROCESS_STARTED, pod, name, pid=7, exe="/bin/busybox", argv=["sh"])
+            self.record("runtime", k.PROCESS_STARTED, pod, name, pid=7, containerPid=1, exe="/bin/busybox", argv=["sh"])
             pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         else:
             condition = {"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": "not yet"}
@@ -166,10 +166,14 @@ class FakeCluster:
                 facts = {"handler": "exec", "outcome": self.hook, "seconds": 0.01, "exitCode": 1}
                 self.record("kubelet", k.PRE_STOP_FINISHED, pod, name, **facts)
             self.record("kubelet", k.STOP_REQUESTED, pod, name, timeoutSeconds=30, floor=False, deductedSeconds=0)
-            self.record("runtime", k.SIGNAL_SENT, pod, name, signal="SIGTERM", pid=7, why="StopContainer")
+            self.record(
+                "runtime", k.SIGNAL_SENT, pod, name, signal="SIGTERM", pid=7, containerPid=1, why="StopContainer"
+            )
             await asyncio.sleep(0.01)  # virtual time
             if self.kill:
-                self.record("runtime", k.SIGNAL_SENT, pod, name, signal="SIGKILL", pid=7, why="grace over")
+                self.record(
+                    "runtime", k.SIGNAL_SENT, pod, name, signal="SIGKILL", pid=7, containerPid=1, why="grace over"
+                )
             self._exit(pod, name, 137 if self.kill else 0)
         pod = copy_object(pod)
         pod["status"] = {"phase": "Failed" if self.kill else "Succeeded"}

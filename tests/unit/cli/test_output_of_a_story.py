@@ -53,10 +53,10 @@ def test_a_name_that_no_story_has_is_an_error_that_says_which_there_are(tmp_path
 def test_steps_that_were_seen_to_happen_are_not_told_again(new_cluster, pod_file, capsys):
     run_manifests(load_manifests([str(pod_file)]), FAST, lambda _: new_cluster(kill=True))
     out = capsys.readouterr().out
-    assert out.count("SIGKILL → pid 7") == 1
+    assert out.count("SIGKILL → PID 1") == 1
     assert "web was killed" in out
     run_manifests(load_manifests([str(pod_file)]), replace(FAST, explain=True), lambda _: new_cluster(kill=True))
-    assert capsys.readouterr().out.count("SIGKILL → pid 7") > 1, "the rules stand with the steps"
+    assert capsys.readouterr().out.count("SIGKILL → PID 1") > 1, "the rules stand with the steps"
 
 
 @pytest.mark.loopback
@@ -67,7 +67,7 @@ def test_html_goes_to_stdout_alone_when_it_is_piped(new_cluster, pod_file, capsy
     assert out.startswith("<!doctype html>")
     assert out.rstrip().endswith("</html>")
     assert "web was killed" in out
-    assert "SIGKILL → pid 7" in err
+    assert "SIGKILL → PID 1" in err
 
 
 @pytest.mark.loopback

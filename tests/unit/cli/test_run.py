@@ -37,7 +37,7 @@ def test_a_graceful_end_is_status_0_and_the_cluster_is_stopped(run, new_cluster,
     assert cluster.stopped == 1
     out, err = capsys.readouterr()
     assert "default/web ended gracefully" in out
-    assert "SIGTERM → pid 7 (StopContainer)" in out
+    assert "SIGTERM → PID 1 (StopContainer)" in out
     assert "default/web is Ready" in err
     assert "\x1b" not in out
 
@@ -60,7 +60,7 @@ def test_json_goes_to_stdout_alone(run, new_cluster, capsys):
     (pod,) = document["pods"]
     assert (pod["name"], pod["outcome"], pod["containers"][0]["killedBy"]) == ("web", "killed", "grace over")
     assert [r["kind"] for r in pod["records"]].count("PodGoneSeen") == 1
-    assert "SIGKILL → pid 7" in err
+    assert "SIGKILL → PID 1" in err
 
 
 INGRESS = """\

@@ -52,7 +52,7 @@ def test_both_versions_are_told_and_the_exit_status_is_the_worse_one(run, capsys
         "Kubernetes 1.23:",
         "Kubernetes 1.36:",
     ]
-    assert "SIGTERM → pid 7" in err and "\x1b" not in out
+    assert "SIGTERM → PID 1" in err and "\x1b" not in out
     assert run({}) == 0
 
 

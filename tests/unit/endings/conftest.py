@@ -62,7 +62,9 @@ class Tape:
     def started(
         self, container: str = "app", pid: int = 7, at: float = -2.0, argv: tuple[str, ...] = ("sh", "-c")
     ) -> None:
-        self.add(at, "runtime", k.PROCESS_STARTED, container, pid=pid, exe="/bin/busybox", argv=list(argv))
+        self.add(
+            at, "runtime", k.PROCESS_STARTED, container, pid=pid, containerPid=1, exe="/bin/busybox", argv=list(argv)
+        )
 
     def accepted(self, grace: int = 30) -> None:
         self.add(-0.002, "client", k.DELETE_SENT, gracePeriodSeconds=None)
@@ -189,7 +191,7 @@ class Tape:
         self.signal(at + 0.002, "SIGTERM", "StopContainer", container, pid)
 
     def signal(self, at: float, name: str, why: str, container: str = "app", pid: int = 7) -> None:
-        self.add(at, "runtime", k.SIGNAL_SENT, container, STOP, signal=name, pid=pid, why=why)
+        self.add(at, "runtime", k.SIGNAL_SENT, container, STOP, signal=name, pid=pid, containerPid=1, why=why)
 
     def exit(
         self, at: float, code: int, signal: str | None = None, container: str = "app", pid: int = 7, oom: bool = False

@@ -28,7 +28,7 @@ def test_the_picture_shows_every_step_and_the_cause() -> None:
 def test_lines_appear_at_the_second_of_their_step() -> None:
     moments = [at for at, _ in lines(TEXT)]
     assert moments == sorted(moments)
-    (killed,) = [at for at, line in lines(TEXT) if "SIGKILL → pid" in line]
+    (killed,) = [at for at, line in lines(TEXT) if "SIGKILL → PID" in line]
     assert killed > 10
 
 

@@ -35,7 +35,7 @@ def live_head(record: Record, at: float) -> str:
 
 
 def live_body(record: Record, pod: str = "") -> str:
-    """Return the container, with `pod` before it when given, and the words: `app: SIGTERM → pid 7 (StopContainer)`.
+    """Return the container, with `pod` before it when given, and the words: `app: SIGTERM → PID 1 (StopContainer)`.
 
     What nobody observed says so, as in the story.
     """

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lastcall.endings import is_crash_looping
+from lastcall.endings import is_crash_looping, unschedulable_message
 from lastcall.errors import Crashed, NotReady
 from lastcall.experiment.ready.views import ReadinessView
 from lastcall.experiment.reasons.named import Explained, causes_in
@@ -23,7 +23,6 @@ from lastcall.experiment.reasons.why_not_ready import (
     Unschedulable,
     is_ready,
     replica_failure,
-    unschedulable_message,
     why_no_pods,
     without_repeats,
 )

@@ -6,8 +6,19 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lastcall.endings import RESTARTS, Ending, Finding, PodFacts, build_endings, last_words, pod_facts
-from lastcall.experiment.reasons.causes import PRINTED_BY_INIT, fix_of, fix_of_host, fixes_for
+from lastcall.endings import (
+    PRINTED_BY_INIT,
+    RESTARTS,
+    Ending,
+    Finding,
+    PodFacts,
+    build_endings,
+    fix_of,
+    fix_of_host,
+    fixes_for,
+    last_words,
+    pod_facts,
+)
 from lastcall.experiment.reasons.named import Explained, causes_in
 from lastcall.experiment.reasons.siblings import fix_of_peers
 from lastcall.experiment.reasons.why_not_ready import programs_of

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from lastcall.experiment.reasons.causes import fix_of
+from lastcall.endings import fix_of
 from lastcall.experiment.reasons.why_not_ready import is_ready
 from lastcall.kube.api import Object, name_of, parse_rfc3339, uid_of
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lastcall.experiment.reasons.causes import fix_of
+from lastcall.endings import fix_of
 from lastcall.kube.api import Object, labels_of, name_of, namespace_of, selector_of_labels
 from lastcall.records.said import tell
 

@@ -8,10 +8,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from lastcall.endings import CRASHES, ProgramChange, crashed, wait_of, waits_of
-from lastcall.experiment.reasons.causes import fix_of, fixes_for, programs_for, waiting_helps
-from lastcall.experiment.reasons.starts import REASONS as REASONS_OF_STARTS
-from lastcall.experiment.reasons.starts import fixes_of_start
+from lastcall.endings import (
+    CRASHES,
+    NOT_STARTED,
+    SURE_SECONDS,
+    ProgramChange,
+    crashed,
+    fix_of,
+    fixes_for,
+    fixes_of_start,
+    programs_for,
+    unschedulable_message,
+    wait_of,
+    waiting_helps,
+    waits_of,
+)
 from lastcall.experiment.reasons.webhooks import Webhooks, fixes_of_webhook
 from lastcall.kube.api import Object, name_of, namespace_of, uid_of
 
@@ -32,10 +43,6 @@ def hook_fails_again_and_again(events: Iterable[Object]) -> bool:
     """Return whether a postStart hook of a Pod with these Events failed as often as a crash looping container."""
     failures = (each.get("count") or 1 for each in events if each.get("reason") == "FailedPostStartHook")
     return sum(failures) >= CRASHES
-
-
-SURE_SECONDS = 3.0
-"""What the scheduler has said for so long, and nothing that goes on can change, it will say forever."""
 
 
 @dataclass(slots=True)
@@ -86,14 +93,6 @@ def replica_failure(owner: Object) -> str:
     return ""
 
 
-def unschedulable_message(pod: Object) -> str:
-    """Return what the scheduler says of a Pod that no node takes; "" for others."""
-    for condition in (pod.get("status") or {}).get("conditions") or []:
-        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
-            return str(condition.get("message") or "") if condition.get("status") == "False" else ""
-    return ""
-
-
 def why_not_ready(pod: Object, events: Sequence[Object] = (), runtime: str = "") -> list[str]:
     """Return lines for a person: what each condition, container and Warning Event says, and the known fixes.
 
@@ -118,13 +117,13 @@ def why_not_ready(pod: Object, events: Sequence[Object] = (), runtime: str = "")
             lines.append(f"  condition {condition.get('type')} is False: {why}")
     messages: dict[str, list[str]] = {}
     waiting = list(waits_of(pod))
-    never_started = {name for name, reason, _ in waiting if reason in REASONS_OF_STARTS}
+    never_started = {name for name, reason, _ in waiting if reason in NOT_STARTED}
     for name, reason, message in waiting:
         before = messages.setdefault(name, [])
         if not any(each and each in message for each in before):
             lines.append(f"  container {name}: {reason}{f': {message}' if message else ''}")
         before.append(message)
-        if reason in REASONS_OF_STARTS:
+        if reason in NOT_STARTED:
             fixes.update(dict.fromkeys(fixes_of_start(message, pod, name)))
         elif name not in never_started:  # it does not crash: it has never run
             fixes.update(dict.fromkeys(fixes_for(reason, message, runtime)))

@@ -5,9 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lastcall.endings import said
+from lastcall.endings import fix_of, said
 from lastcall.errors import UserError, WorldError
-from lastcall.experiment.reasons.causes import fix_of
 from lastcall.experiment.rollout.fields import REPLICAS, RESTARTED_AT, nested, replicas_after
 from lastcall.kube.api import (
     DAEMONSETS,

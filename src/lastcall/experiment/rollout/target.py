@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lastcall.endings import ProgramChange, fix, said
+from lastcall.endings import ProgramChange, fix, fix_of, said
 from lastcall.errors import UserError, WorldError
-from lastcall.experiment.reasons.causes import fix_of
 from lastcall.experiment.rollout.workload import WORKLOADS, find_workload, is_same, kubectl_name, labels_of, selects
 from lastcall.kube.api import SERVICES, Object, name_of, namespace_of, strategic_merge_patch
 from lastcall.manifests import Manifest

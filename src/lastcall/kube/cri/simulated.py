@@ -233,6 +233,7 @@ class SimulatedRuntime(SimulatedImages):
         facts: ProcessStarted = {
             "containerId": container.id,
             "pid": container.pid,
+            "containerPid": container.container_pid,
             "exe": argv[0] if argv else "",
             "argv": argv,
         }

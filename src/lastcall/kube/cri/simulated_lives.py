@@ -50,10 +50,10 @@ class Lives:
         program = container.program
         name = container.config.stop_signal or "SIGTERM"
         uid = container.sandbox.pod_uid
-        pid_1 = container.config.security_context.namespace_options.pid == "CONTAINER"
+        pid_1 = container.container_pid == 1
         state: ProcessSignalState = {
             "pid": container.pid,
-            "containerPid": 1 if pid_1 else container.pid,
+            "containerPid": container.container_pid,
             "exe": "",
             "signal": name,
             "disposition": _DISPOSITION[program.on_term],
@@ -62,7 +62,12 @@ class Lives:
             "blocked": [],
         }
         self._reports.record(PROCESS_SIGNAL_STATE, uid, container.name, state, rule=rules.STOP_CONTAINER)
-        sent: SignalSent = {"signal": name, "pid": container.pid, "why": "StopContainer"}
+        sent: SignalSent = {
+            "signal": name,
+            "pid": container.pid,
+            "containerPid": container.container_pid,
+            "why": "StopContainer",
+        }
         self._reports.record(SIGNAL_SENT, uid, container.name, sent, rule=rules.STOP_CONTAINER)
         container.term_at = monotonic(self._world.clock)
         if program.on_term != "default":
@@ -73,7 +78,12 @@ class Lives:
             self.end_later(container, self._signal_seconds, SIGTERM_EXIT)
 
     async def sigkill(self, container: Container, why: str) -> None:
-        sent: SignalSent = {"signal": "SIGKILL", "pid": container.pid, "why": why}
+        sent: SignalSent = {
+            "signal": "SIGKILL",
+            "pid": container.pid,
+            "containerPid": container.container_pid,
+            "why": why,
+        }
         self._reports.record(SIGNAL_SENT, container.sandbox.pod_uid, container.name, sent, rule=rules.STOP_CONTAINER)
         try:
             await self._world.clock.sleep(self._signal_seconds)

@@ -75,6 +75,11 @@ class Container:
     def name(self) -> str:
         return self.config.metadata.name
 
+    @property
+    def container_pid(self) -> int:
+        """Return the number of its first process in its PID namespace."""
+        return 1 if self.config.security_context.namespace_options.pid == "CONTAINER" else self.pid
+
     def status(self) -> ContainerStatus:
         config = self.config
         return ContainerStatus(

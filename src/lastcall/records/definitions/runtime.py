@@ -16,17 +16,25 @@ class ProcessStarted(Ids):
     """A container's PID 1 runs."""
 
     containerId: str
-    pid: NotRequired[Annotated[int, "missing where it was concluded from the container's status"]]
+    pid: NotRequired[Annotated[int, "on the node; missing where it was concluded from the container's status"]]
+    containerPid: NotRequired[Annotated[int, "in its PID namespace, as `kubectl exec` shows it"]]
     exe: Annotated[str | None, "the program's file"]
     argv: list[str]
     seccomp: NotRequired[Annotated[str, "the filter's name"]]
 
 
 def process_started(facts: ProcessStarted) -> Words:
-    pid = facts.get("pid")
-    if pid is None:
+    if facts.get("pid") is None:
         return Words(tell("process started"), DETAIL)
-    return Words(tell("process started: pid $pid, $exe", pid=pid, exe=facts.get("exe") or "?"), DETAIL)
+    who = _who(facts.get("containerPid"), facts.get("pid"))
+    return Words(tell("process started: $who, $exe", who=who, exe=facts.get("exe") or "?"), DETAIL)
+
+
+def _who(container_pid: int | None, pid: int | None) -> str:
+    """Return a process by its number in the container, as `kubectl exec` shows it; else by the node's, and say so."""
+    if container_pid:
+        return tell("PID $pid", pid=container_pid)
+    return tell("pid $pid of the node", pid=pid)
 
 
 class PrivilegeCallAnswered(TypedDict):
@@ -90,7 +98,8 @@ class SignalSent(TypedDict):
     """A signal is on its way."""
 
     signal: str
-    pid: NotRequired[int]
+    pid: NotRequired[Annotated[int, "on the node"]]
+    containerPid: NotRequired[Annotated[int, "in its PID namespace, as `kubectl exec` shows it"]]
     why: Annotated[str, "StopContainer, grace over, StopPodSandbox, exec timeout, caller gone, the shim died …"]
     oomKills: NotRequired[
         Annotated[int | None, "for SIGKILL: out-of-memory kills in the container so far; null: nobody counts"]
@@ -102,21 +111,21 @@ class SignalSent(TypedDict):
 
 
 def signal_sent(facts: SignalSent) -> Words:
-    name, pid, why = signal_name(facts.get("signal")), facts.get("pid"), str_of(facts.get("why"))
+    name, why = signal_name(facts.get("signal")), str_of(facts.get("why"))
+    number, pid = facts.get("containerPid"), facts.get("pid")
+    who = _who(number, pid) if number or pid else tell("its PID 1")
     if why == "exec timeout":
-        return Words(tell("$signal → exec, pid $pid (exec timeout)", signal=name, pid=pid), DETAIL, "signal")
+        return Words(tell("$signal → exec, $who (exec timeout)", signal=name, who=who), DETAIL, "signal")
     if why == "caller gone":
-        return Words(tell("$signal → exec, pid $pid (caller gone)", signal=name, pid=pid), DETAIL, "signal")
+        return Words(tell("$signal → exec, $who (caller gone)", signal=name, who=who), DETAIL, "signal")
     if why == "grace over":
         why = tell("grace over")
     elif why == "the shim died":
         why = tell("the shim died")
     if facts.get("exiting"):
-        return Words(tell("$signal → pid $pid, which was already ending", signal=name, pid=pid), DETAIL)
+        return Words(tell("$signal → $who, which was already ending", signal=name, who=who), DETAIL)
     style: Style = "bad" if name == "SIGKILL" else "signal"
-    if pid:
-        return Words(tell("$signal → pid $pid ($why)", signal=name, pid=pid, why=why), STEP, style)
-    return Words(tell("$signal → its PID 1 ($why)", signal=name, why=why), STEP, style)
+    return Words(tell("$signal → $who ($why)", signal=name, who=who, why=why), STEP, style)
 
 
 class ProcessExited(TypedDict):
@@ -274,7 +283,7 @@ SENTENCES = sentences(
     row(OutOfMemory, fixed("the machine ran out of memory meanwhile: probably killed for that", STEP, "bad")),
     row(SignalSent, signal_sent, rules.STOP_CONTAINER, rules.CLEANUP_AFTER_DEAD_SHIM),
     row(ProcessExited, process_exited, rules.HANDLE_CONTAINER_EXIT, rules.CLEANUP_AFTER_DEAD_SHIM),
-    row(ExecStarted, fixed("exec: pid $pid", NOISE)),
+    row(ExecStarted, fixed("exec: pid $pid of the node", NOISE)),
     row(ExecExited, fixed("exec: exit $exitCode", NOISE), rules.CLEANUP_AFTER_DEAD_SHIM),
     row(Output, output),
     row(ImagePullProgress, image_pull_progress),

@@ -284,10 +284,11 @@ def least_second(seen: Seen) -> Found | None:
 
 def signalled_once(seen: Seen) -> Found | None:
     """Check that PID 1 gets one stop signal."""
-    sent = [each for each in seen.ending.signals if each.signal == "SIGTERM"]
-    if not sent or seen.exited is None:
+    sent, entry = [each for each in seen.ending.signals if each.signal == "SIGTERM"], seen.entry(kinds.SIGNAL_SENT)
+    if not sent or seen.exited is None or entry is None:
         return None
-    return Found(len(sent) == 1, {"count": len(sent), "pid": sent[0].pid or "-", "at": sent[0].at})
+    pid = entry.facts_as(kinds.SIGNAL_SENT).get("containerPid")
+    return Found(len(sent) == 1 and pid == 1, {"count": len(sent), "pid": pid or "-", "at": sent[0].at})
 
 
 def not_noticed(seen: Seen) -> Found | None:

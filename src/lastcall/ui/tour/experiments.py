@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lastcall.kube.api import Object
-from lastcall.ui.tour.goals import Condition
+from lastcall.ui.tour.goals import Condition, Question
 
 IMAGE = "busybox:1.36"
 FINALIZER = "lastcall.example/tour"
@@ -47,8 +47,8 @@ class Act:
 class Experiment:
     """`objects` are made in a namespace of their own, in this order; the Pod is the one with the label `tour`.
 
-    `until`: how far every Pod has to be before anything is done to that one. `goal` is a level's, and
-    `manifest` what the learner wrote.
+    `until`: how far every Pod has to be before anything is done to that one. `goal` and `expect` are a level's,
+    `manifest` is what the learner wrote, and `guess` the number of the choice that the learner made.
     """
 
     id: str
@@ -57,6 +57,8 @@ class Experiment:
     until: Until = "ready"
     goal: tuple[Condition, ...] = ()
     manifest: str = ""
+    expect: Question | None = None
+    guess: int | None = None
 
 
 LABEL = "tour"

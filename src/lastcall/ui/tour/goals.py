@@ -59,6 +59,27 @@ class Check:
     found: Pair
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An answer to what a learner expects: it was right if all of its conditions hold."""
+
+    says: Pair
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a learner is asked before the first run."""
+
+    ask: Pair
+    choices: tuple[Choice, ...]
+
+
+def happened(question: Question, pod: Mapping[str, Any]) -> list[bool]:
+    """Return for each choice whether it is what happened."""
+    return [all(each.held for each in check_goal(choice.conditions, pod)) for choice in question.choices]
+
+
 def check_goal(goal: Sequence[Condition], pod: Mapping[str, Any]) -> tuple[Check, ...]:
     """Return each condition with what was found."""
     return tuple(_check(each, pod) for each in goal)

@@ -1,6 +1,6 @@
 """The levels of the tour: a manifest that the learner changes, and a goal.
 
-Their titles, questions and hints are in web/src/tour.json.
+Their titles are in web/src/tour.json, because the page lists them before it has the levels.
 """
 
 # check: pure
@@ -16,7 +16,7 @@ import orjson
 from lastcall.kube.api import Object
 from lastcall.manifests import YAMLProblem, read_documents
 from lastcall.ui.tour.experiments import LABEL, SERVES, Act, Experiment
-from lastcall.ui.tour.goals import Condition
+from lastcall.ui.tour.goals import Choice, Condition, Pair, Question
 
 KINDS = ("Pod", "Service", "PodDisruptionBudget", "Deployment")
 MOST_OBJECTS = 8
@@ -32,11 +32,17 @@ class BadManifest(ValueError):
 @dataclass(frozen=True, slots=True)
 class Level:
     """`solution` reaches the goal: (text, its replacement) pairs, and `grace`, the grace period to delete with, None
-    for the Pod's own. After `releases` seconds the run removes a finalizer that holds the Pod. `needs` is what not
-    every machine has; `versions` the experiment whose comparison of versions is shown."""
+    for the Pod's own. `expect` is asked before the first run, `reached` is said with the goal, and `says` is what is
+    new in the rule. After `releases` seconds the run removes a finalizer that holds the Pod. `needs` is what not every
+    machine has; `versions` the experiment whose comparison of versions is shown."""
 
     id: str
     rule: str
+    question: Pair
+    expect: Question
+    hints: tuple[Pair, ...]
+    reached: Pair
+    says: Pair
     manifest: str
     goal: tuple[Condition, ...]
     solution: tuple[tuple[str, str], ...]
@@ -79,6 +85,9 @@ def _level(data: Mapping[str, Any]) -> Level:
     return Level(
         **{
             **data,
+            **{key: _pair(data[key]) for key in ("question", "reached", "says")},
+            "expect": _question(data["expect"]),
+            "hints": tuple(map(_pair, data["hints"])),
             "manifest": "\n".join(data["manifest"]) + "\n",
             "goal": tuple(map(_condition, data["goal"])),
             "solution": tuple((old, new) for old, new in data["solution"]),
@@ -86,9 +95,18 @@ def _level(data: Mapping[str, Any]) -> Level:
     )
 
 
+def _pair(data: list[str]) -> Pair:
+    english, japanese = data
+    return english, japanese
+
+
 def _condition(data: Mapping[str, Any]) -> Condition:
-    (says, says_ja), (seen, seen_ja) = data["says"], data["seen"]
-    return Condition(data["path"], data["sign"], data["want"], (says, says_ja), (seen, seen_ja))
+    return Condition(data["path"], data["sign"], data["want"], _pair(data["says"]), _pair(data["seen"]))
+
+
+def _question(data: Mapping[str, Any]) -> Question:
+    choices = (Choice(_pair(each["says"]), tuple(Condition(*part) for part in each["if"])) for each in data["choices"])
+    return Question(_pair(data["ask"]), tuple(choices))
 
 
 def level_document(level: Level) -> dict[str, Any]:
@@ -96,6 +114,11 @@ def level_document(level: Level) -> dict[str, Any]:
     return {
         "id": level.id,
         "rule": level.rule,
+        "question": level.question,
+        "expect": {"ask": level.expect.ask, "choices": [each.says for each in level.expect.choices]},
+        "hints": level.hints,
+        "reached": level.reached,
+        "says": level.says,
         "manifest": level.manifest,
         "goal": [asdict(each) for each in level.goal],
         "needs": level.needs,
@@ -105,8 +128,8 @@ def level_document(level: Level) -> dict[str, Any]:
     }
 
 
-def experiment_of(level: Level, manifest: str, grace: int | None) -> Experiment:
-    """Return what is run of the learner's manifest. Raises BadManifest."""
+def experiment_of(level: Level, manifest: str, grace: int | None, guess: int | None = None) -> Experiment:
+    """Return what is run of the learner's manifest. `guess` is the number of a choice. Raises BadManifest."""
     objects = _objects(manifest)
     pods = [each for each in objects if each["kind"] == "Pod"]
     if not pods:
@@ -118,7 +141,10 @@ def experiment_of(level: Level, manifest: str, grace: int | None) -> Experiment:
     acts = [Act(grace=grace)]
     if level.releases is not None:
         acts.append(Act("patch", after=level.releases, held=True))
-    return Experiment(level.run, tuple(objects), tuple(acts), goal=level.goal, manifest=manifest)
+    made = guess if guess in range(len(level.expect.choices)) else None
+    return Experiment(
+        level.run, tuple(objects), tuple(acts), goal=level.goal, manifest=manifest, expect=level.expect, guess=made
+    )
 
 
 def _objects(manifest: str) -> list[Object]:

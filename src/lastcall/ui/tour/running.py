@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from lastcall.endings import HOPELESS, Ending, hopeless_reason, is_crash_looping, waits_of
+from lastcall.endings import Ending, waits_of
 from lastcall.kube.api import (
     DEPLOYMENTS,
     NAMESPACES,
@@ -29,9 +29,11 @@ from lastcall.kube.api import (
     uid_of,
 )
 from lastcall.kube.client import Client, ConnectionLost
+from lastcall.records.language import translate
 from lastcall.ui.tour.claims import checked, is_over
 from lastcall.ui.tour.experiments import LABEL, Act, Experiment, Until
-from lastcall.ui.tour.goals import Check, check_goal, verdict
+from lastcall.ui.tour.giving_up import Why, why_give_up
+from lastcall.ui.tour.goals import Pair, check_goal, happened, verdict
 from lastcall.ui.tour.seen import Answer, Seen
 from lastcall.world.clock import monotonic, now
 from lastcall.world.tasks import whole
@@ -55,7 +57,11 @@ EndingOf = Callable[[str], Ending]
 
 
 class TourError(Exception):
-    """A run cannot go on; the text says what to do."""
+    """A run cannot go on; the text says what to do. `words` are those of the runtime or the scheduler behind it."""
+
+    def __init__(self, text: str, words: str = "") -> None:
+        super().__init__(text)
+        self.text, self.words = text, words
 
 
 class Run:
@@ -71,7 +77,7 @@ class Run:
         self._ending_of = ending_of
         self._show = show
         self._namespace = f"lastcall-tour-{world.new_uid()[:5]}"
-        self._why = ""
+        self._why = Why()
         """What keeps the Pods from being Ready, and at last why the run has failed."""
         self._pod: AnyObject = {}
         self._answers: list[Answer] = []
@@ -91,7 +97,7 @@ class Run:
             self._tell("done")
         except (StatusError, ConnectionLost, TourError, TimeoutError, OSError, RuntimeError) as error:
             # RuntimeError: the client was closed, because the cluster behind the page ended.
-            self._why = str(error)
+            self._why = Why(error.text, error.words) if isinstance(error, TourError) else Why(str(error))
             self._tell("failed")
         except asyncio.CancelledError:
             self._tell("stopped")
@@ -139,11 +145,12 @@ class Run:
     def _look_why(self, pods: Sequence[Object]) -> None:
         """Show what keeps the Pods from being Ready. Raises TourError where waiting changes nothing."""
         for pod in pods:
-            if why := why_give_up(pod):
-                raise TourError(why)
+            why = why_give_up(pod, now(self._world.clock))
+            if why.text:
+                raise TourError(why.text, why.words)
         found = next((each for pod in pods for each in waits_of(pod)), ())
-        if (waits := ": ".join(filter(None, found))) != self._why:
-            self._why = waits
+        if (waits := ": ".join(filter(None, found))) != self._why.text:
+            self._why = Why(waits)
             self._tell("waiting")
 
     # -- what is done -------------------------------------------------------------------------------------------------
@@ -229,7 +236,7 @@ class Run:
         ends = monotonic(self._world.clock) + seconds
         while not await is_so():
             if monotonic(self._world.clock) > ends:
-                why = f": {self._why}" if self._why and not self._answers else ""
+                why = f": {self._why.text}" if self._why.text and not self._answers else ""
                 raise TourError(f"timed out waiting {seconds:g} s for {what}{why}")
             await self._world.clock.sleep(LOOK_SECONDS)
 
@@ -239,36 +246,44 @@ class Run:
             async with asyncio.timeout(CLEAN_SECONDS):
                 await remove_namespace(self._client, self._namespace)
 
-    def _checks(self, ending: Ending | None) -> tuple[Check, ...] | None:
-        """The goal with what was found, once the run is done."""
-        if ending is None:
-            return None
-        # late: 250 ms, at the end of a level
-        from lastcall.endings.render import ending_json
+    def _result(self, ending: Ending | None, state: str) -> dict[str, Any]:
+        """Of a level that is done, the goal with what was found, and which choices were right; None of others."""
+        checks = right = None
+        if ending is not None and state == "done" and self._experiment.expect is not None:
+            # late: 250 ms, at the end of a level
+            from lastcall.endings.render import ending_json
 
-        return check_goal(self._experiment.goal, ending_json(ending))
+            document = ending_json(ending)
+            checks = check_goal(self._experiment.goal, document)
+            right = happened(self._experiment.expect, document)
+        return {
+            "goal": None if checks is None else [asdict(each) for each in checks],
+            "verdict": None if checks is None else verdict(checks),
+            "happened": right,
+        }
 
     # -- what the page gets -------------------------------------------------------------------------------------------
 
     def _tell(self, state: str) -> None:
         self.over = state in ("done", "failed", "stopped")
         ending = self._ending()
+        why = self._why if state == "failed" else Why()
         seen = Seen(ending, self._pod, self._answers, self._replaced) if ending is not None else None
-        checks = self._checks(ending) if state == "done" and self._experiment.goal else None
         self._show(
             {
                 "experiment": self._experiment.id,
                 "namespace": self._namespace,
                 "state": state,
-                "error": self._why if state == "failed" else "",
+                "error": in_both_languages(why.text),
+                "words": why.words,
                 "pod": name_of(self._pod) if self._pod else "",
                 # Before anything was asked of the Pod, its only end is that of the namespace.
                 "uid": uid_of(self._pod) if self._answers else "",
-                "waits": self._why if state == "waiting" else "",
+                "waits": self._why.text if state == "waiting" else "",
                 "answers": [asdict(each) for each in self._answers],
                 "claims": checked(seen, self.over),
-                "goal": None if checks is None else [asdict(each) for each in checks],
-                "verdict": None if checks is None else verdict(checks),
+                **self._result(ending, state),
+                "guess": self._experiment.guess,
                 "manifest": self._experiment.manifest,
                 "grace": self._experiment.acts[0].grace,
             }
@@ -288,6 +303,11 @@ async def remove_namespace(client: Client, name: str) -> None:
             raise
 
 
+def in_both_languages(text: str) -> Pair:
+    """Return a text in English and Japanese; one that is no sentence of ours is the same in both."""
+    return str(text), str(translate(text, "ja"))
+
+
 def command_of(act: Act, name: str, namespace: str, experiment: Experiment) -> str:
     """Return the kubectl command that does the same."""
     where = f"{name} -n {namespace}"
@@ -302,22 +322,6 @@ def command_of(act: Act, name: str, namespace: str, experiment: Experiment) -> s
     if act.grace == 0:
         return f"kubectl delete pod {where} --grace-period=0 --force"
     return f"kubectl delete pod {where}" + ("" if act.grace is None else f" --grace-period={act.grace}")
-
-
-def why_give_up(pod: Object) -> str:
-    """Return why a Pod will not be Ready, whatever happens; "" while it may."""
-    waits = list(waits_of(pod))
-    if hopeless := hopeless_reason(pod):
-        said = next((each for each in waits if each[1] in HOPELESS), None)
-        if said is None:
-            return f"{name_of(pod)} cannot start: {(pod.get('status') or {}).get('message') or hopeless}"
-        return f"{said[0]} cannot start: {said[2] or said[1]}"
-    phase = (pod.get("status") or {}).get("phase")
-    said = next(iter(waits), None)
-    why = f": {said[0]}: {said[2] or said[1]}" if said else ""
-    if is_crash_looping(pod):
-        return f"a container crashes again and again{why}"
-    return f"{name_of(pod)} ended before it was Ready{why}" if phase in ("Succeeded", "Failed") else ""
 
 
 def _is(until: Until, pod: AnyObject) -> bool:

@@ -29,9 +29,9 @@ class Turns:
         """
         self._start(EXPERIMENTS[experiment])
 
-    def start_level(self, level: str, manifest: str, grace: int | None) -> None:
-        """Start a level with the learner's manifest, shown as `tour/level-LEVEL`. Raises BadManifest, too."""
-        self._start(experiment_of(levels()[level], manifest, grace))
+    def start_level(self, level: str, manifest: str, grace: int | None, guess: int | None) -> None:
+        """Start a level with the learner's manifest and guess, shown as `tour/level-LEVEL`. Raises BadManifest, too."""
+        self._start(experiment_of(levels()[level], manifest, grace, guess))
 
     def _start(self, wanted: Experiment) -> None:
         if self._run is not None and not self._run.over:

@@ -93,7 +93,7 @@ def test_what_containers_print_and_manifests_say_is_text_and_nothing_else() -> N
 
 def test_without_javascript_the_page_is_the_story_as_text() -> None:
     text = Reader(page("sigkill")).text
-    assert "sigkill-demo was killed" in text and "SIGKILL → pid" in text and "grace 10 s" in text
+    assert "sigkill-demo was killed" in text and "SIGKILL → PID" in text and "grace 10 s" in text
     assert "because it still ran 8 s after SIGTERM" in " ".join(text.split())
 
 

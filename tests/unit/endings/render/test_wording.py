@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from lastcall.endings.render.lines import live_body, live_head
 from lastcall.records import kinds
 from lastcall.records.explain import explain
@@ -29,12 +31,33 @@ def test_every_kind_has_words_even_without_its_facts():
 
 
 def test_a_live_line_has_time_actor_container_and_words():
-    record = _record(kinds.SIGNAL_SENT, "web", signal=15, pid=7, why="StopContainer")
+    record = _record(kinds.SIGNAL_SENT, "web", signal=15, pid=7, containerPid=1, why="StopContainer")
     line = f"{live_head(record, 3.0214)}  {live_body(record)}"
-    assert line == "   +3.021s  runtime        web: SIGTERM → pid 7 (StopContainer)"
+    assert line == "   +3.021s  runtime        web: SIGTERM → PID 1 (StopContainer)"
     assert live_body(record, "shop").startswith("shop web: SIGTERM")
     inferred = replace(record, evidence="inferred")
-    assert live_body(inferred) == "web: SIGTERM → pid 7 (StopContainer) (inferred)"
+    assert live_body(inferred) == "web: SIGTERM → PID 1 (StopContainer) (inferred)"
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"pid": 4711, "containerPid": 1}, "SIGTERM → PID 1 (StopContainer)"),
+        ({"pid": 4711, "containerPid": 8}, "SIGTERM → PID 8 (StopContainer)"),
+        ({"pid": 4711}, "SIGTERM → pid 4711 of the node (StopContainer)"),
+        ({"pid": 4711, "containerPid": 0}, "SIGTERM → pid 4711 of the node (StopContainer)"),
+        ({}, "SIGTERM → its PID 1 (StopContainer)"),
+        ({"pid": 4711, "containerPid": 1, "exiting": True}, "SIGTERM → PID 1, which was already ending"),
+        ({"pid": 4711, "why": "exec timeout"}, "SIGTERM → exec, pid 4711 of the node (exec timeout)"),
+    ],
+)
+def test_a_number_of_a_process_is_that_of_the_container_or_says_that_it_is_the_node_s(facts, said):
+    record = _record(kinds.SIGNAL_SENT, "web", **({"signal": "SIGTERM", "why": "StopContainer"} | facts))
+    assert words_for(record).text == said
+    started = _record(kinds.PROCESS_STARTED, "web", exe="/bin/sh", **facts)
+    who = {"pid", "containerPid"} & {key for key, value in facts.items() if value}
+    wanted = f"PID {facts.get('containerPid')}, /bin/sh" if "containerPid" in who else "pid 4711 of the node, /bin/sh"
+    assert words_for(started).text == (f"process started: {wanted}" if who else "process started")
 
 
 def test_long_and_dangerous_text_is_cut_and_escaped():

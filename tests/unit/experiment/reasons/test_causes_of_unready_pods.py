@@ -8,10 +8,9 @@ from published_schema import PUBLISHED, problems
 
 from lastcall.cli.rollout import rounds
 from lastcall.cli.run.story import show
-from lastcall.endings import Finding
+from lastcall.endings import Finding, fix_of
 from lastcall.endings.story import Change
 from lastcall.errors import Crashed, NotReady, UnreadyCause
-from lastcall.experiment.reasons.causes import fix_of
 from lastcall.experiment.reasons.named import causes_in
 from lastcall.experiment.reasons.why_not_ready import programs_of, why_not_ready
 from lastcall.experiment.rollout import RolloutOptions

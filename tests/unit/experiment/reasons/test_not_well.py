@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.experiment.reasons.causes import fix_of
+from lastcall.endings import fix_of
 from lastcall.experiment.reasons.failures import describe_ends, ends_of_all, explain, group_alike
 from lastcall.experiment.reasons.why_not_ready import has_failed, why_not_ready
 from lastcall.records import kinds

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.endings import is_crash_looping
-from lastcall.experiment.reasons.causes import fixes_for, waiting_helps
+from lastcall.endings import fixes_for, is_crash_looping, waiting_helps
 from lastcall.experiment.reasons.object_events import runtime_of
 from lastcall.experiment.reasons.why_not_ready import (
     Refused,

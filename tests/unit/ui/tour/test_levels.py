@@ -6,11 +6,12 @@ import make_tour
 import orjson
 import pytest
 
+from lastcall.kube.api import parse_rfc3339
 from lastcall.records.explain import explain
 from lastcall.ui.tour.experiments import EXPERIMENTS, Act
+from lastcall.ui.tour.giving_up import why_give_up
 from lastcall.ui.tour.goals import Condition, check_goal, look_up, verdict
 from lastcall.ui.tour.levels import BadManifest, experiment_of, levels
-from lastcall.ui.tour.running import why_give_up
 
 LESSON: Any = orjson.loads(make_tour.LESSON.read_bytes())
 POD = "{kind: Pod, metadata: {name: a}, spec: {}}"
@@ -20,20 +21,46 @@ POD = "{kind: Pod, metadata: {name: a}, spec: {}}"
 def test_a_level_is_missed_as_it_is_given_and_reached_by_its_solution(name: str) -> None:
     level = levels()[name]
     given, _ = make_tour.play_level(level, solved=False)
-    assert (given["state"], given["error"]) == ("done", "")
+    assert (given["state"], given["error"]) == ("done", ("", ""))
     assert not all(each["held"] for each in given["goal"])
     solved, _ = make_tour.play_level(level, solved=True)
-    assert (solved["state"], solved["error"]) == ("done", "")
+    assert (solved["state"], solved["error"]) == ("done", ("", ""))
     assert [each for each in solved["goal"] if not each["held"]] == []
+
+
+@pytest.mark.parametrize("name", list(levels()))
+def test_one_of_the_choices_of_a_level_is_what_happens(name: str) -> None:
+    level = levels()[name]
+    for solved in (False, True):
+        shown, _ = make_tour.play_level(level, solved=solved)
+        assert shown["happened"].count(True) == 1, (solved, shown["happened"])
+        assert len(shown["happened"]) == len(level.expect.choices)
+
+
+def test_a_run_keeps_what_its_learner_expected_and_only_a_choice_that_there_is() -> None:
+    level = levels()["kill"]
+    assert [experiment_of(level, level.manifest, None, guess).guess for guess in (2, 3, -1, None)] == [2, *[None] * 3]
+    shown, _ = make_tour.play(experiment_of(level, level.manifest, None, 1))
+    assert (shown["guess"], shown["happened"]) == (1, [True, False, False])
+    steps, _ = make_tour.play(EXPERIMENTS["graceful"])
+    assert (steps["guess"], steps["happened"]) == (None, None)
+
+
+def test_each_level_says_what_is_new_in_its_rule() -> None:
+    said = [level.says for level in levels().values()]
+    assert len(set(said)) == len(said)
+    assert not [level.id for level in levels().values() if level.says[0] == explain(level.rule)]
 
 
 def test_there_are_at_most_twelve_and_each_has_its_texts_in_both_languages() -> None:
     assert len(levels()) <= 12
     assert list(LESSON["levels"]) == list(levels())
     for name, texts in LESSON["levels"].items():
-        assert set(texts) == {"title", "question", "hints", "reached"}, name
-        assert texts["hints"]
-        for pair in (texts["title"], texts["question"], texts["reached"], *texts["hints"]):
+        assert set(texts) == {"title"}, name
+        level, choices = levels()[name], levels()[name].expect.choices
+        assert level.hints and len(choices) in (2, 3)
+        said = (texts["title"], level.question, level.reached, level.says, level.expect.ask)
+        for pair in (*said, *level.hints, *(each.says for each in choices)):
             assert len(pair) == 2 and all(pair), name
     for level in levels().values():
         assert explain(level.rule), level.rule
@@ -129,12 +156,41 @@ def test_a_pod_that_cannot_start_ends_the_run_at_once_with_the_reason_and_withou
     missing = level.manifest + "    env: [{name: A, valueFrom: {configMapKeyRef: {name: none, key: a}}}]\n"
     told, ending = make_tour.play(experiment_of(level, missing, None))
     assert (told["state"], told["uid"], ending) == ("failed", "", None)
-    assert told["error"] == 'app cannot start: configmap "none" not found'
+    assert told["error"][0] == "app cannot start: add ConfigMap none to the manifests"
+    assert "none" in told["error"][1] and told["error"][1] != told["error"][0]
+    assert told["words"] == 'configmap "none" not found'
+
+
+def test_a_pod_that_no_node_takes_ends_the_run_with_what_the_scheduler_says() -> None:
+    level = levels()["grace"]
+    asks = level.manifest + "  nodeSelector: {disk: ssd}\n"
+    told, ending = make_tour.play(experiment_of(level, asks, None))
+    assert (told["state"], ending) == ("failed", None)
+    assert told["error"][0].startswith("no node takes grace: no node has the labels that nodeSelector")
+    assert told["words"].startswith("0/2 nodes are available: ")
 
 
 def waits(state: Any, **status: Any) -> Any:
     containers = [{"name": "app", "state": state, **status}]
-    return {"metadata": {"name": "a"}, "spec": {}, "status": {"phase": "Pending", "containerStatuses": containers}}
+    spec = {"containers": [{"name": "app", "command": ["shh"], "volumeMounts": [{"name": "etc", "mountPath": "/a"}]}]}
+    return {"metadata": {"name": "a"}, "spec": spec, "status": {"phase": "Pending", "containerStatuses": containers}}
+
+
+def refused(message: str, since: str) -> Any:
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+        "lastTransitionTime": since,
+    }
+    return {"metadata": {"name": "a"}, "spec": {}, "status": {"phase": "Pending", "conditions": [condition]}}
+
+
+NOW = parse_rfc3339("2030-01-01T00:00:10Z")
+NOT_FOUND = 'runc create failed: exec: "shh": executable file not found in $PATH: unknown'
+LABELS = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+CPU = "0/1 nodes are available: 1 Insufficient cpu."
 
 
 @pytest.mark.parametrize(
@@ -142,20 +198,34 @@ def waits(state: Any, **status: Any) -> Any:
     [
         (waits({"waiting": {"reason": "ContainerCreating"}}), ""),
         (waits({"running": {}}, ready=False), ""),
-        (waits({"waiting": {"reason": "StartError", "message": "exec: shh: not found"}}), "exec: shh: not found"),
+        (waits({"waiting": {"reason": "StartError", "message": "what nobody knows"}}), "app cannot start: what nobody"),
+        (waits({"waiting": {"reason": "StartError", "message": NOT_FOUND}}), "app cannot start: command: no directory"),
+        (waits({"waiting": {"reason": "ErrImageNeverPull", "message": "not here"}}), "app cannot start: "),
+        (refused(LABELS, "2030-01-01T00:00:10Z"), "no node takes a: no node has the labels"),
+        (refused(CPU, "2030-01-01T00:00:09Z"), ""),
+        (refused(CPU, "2030-01-01T00:00:07Z"), "no node takes a: Insufficient cpu: lower resources.requests"),
+        (refused("what nobody knows", "2030-01-01T00:00:07Z"), "no node takes a: what nobody knows"),
         (waits({"waiting": {"reason": "CreateContainerError"}}), "app cannot start: CreateContainerError"),
         (waits({"terminated": {"exitCode": 127, "reason": "Error"}}, restartCount=0), ""),
         (waits({"terminated": {"exitCode": 127}}, restartCount=2), "crashes again and again: app: exit code 127"),
     ],
 )
 def test_a_run_is_given_up_for_what_waiting_does_not_change(pod: Any, why: str) -> None:
-    found = why_give_up(pod)
-    assert why in found if why else found == ""
+    found = why_give_up(pod, NOW)
+    assert why in found.text if why else found.text == ""
+
+
+def test_the_words_of_the_runtime_are_beside_what_repairs_the_start() -> None:
+    known, unknown = (
+        {"waiting": {"reason": "StartError", "message": each}} for each in (NOT_FOUND, "what nobody knows")
+    )
+    assert why_give_up(waits(known), NOW).words == NOT_FOUND
+    assert why_give_up(waits(unknown), NOW).words == "", "they are the text"
 
 
 def test_a_pod_that_has_ended_is_not_waited_for() -> None:
     pod = {"metadata": {"name": "a"}, "spec": {}, "status": {"phase": "Succeeded"}}
-    assert why_give_up(pod) == "a ended before it was Ready"
+    assert why_give_up(pod, NOW).text == "a ended before it was Ready"
 
 
 def test_a_run_tells_the_manifest_and_the_grace_period_that_it_had() -> None:

@@ -24,7 +24,7 @@ LESSON: Any = orjson.loads(make_tour.LESSON.read_bytes())
 @pytest.mark.parametrize("name", list(EXPERIMENTS))
 def test_what_the_steps_claim_is_so(name: str) -> None:
     told, _ = make_tour.play(EXPERIMENTS[name])
-    assert (told["state"], told["error"]) == ("done", "")
+    assert (told["state"], told["error"]) == ("done", ("", ""))
     claims = {claim for step in LESSON["steps"] if step["run"] == name for claim in step["claims"]}
     assert claims, "no step shows it"
     assert {claim: told["claims"][claim] for claim in claims if not told["claims"][claim]["held"]} == {}

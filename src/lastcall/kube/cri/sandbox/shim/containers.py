@@ -280,6 +280,7 @@ class Container:
         facts: ProcessStarted = {
             "containerId": self.id,
             "pid": process.pid,
+            "containerPid": self._number_of(process),
             "exe": exe,
             "argv": self.spec["argv"],
             **process.ids,
@@ -290,6 +291,10 @@ class Container:
         if missing:
             self.info[MISSING_GROUPS] = " ".join(map(str, missing))
         self._follow_output()
+
+    def _number_of(self, process: Process) -> int:
+        """Return the number of a process that is not reaped in the container's PID namespace."""
+        return 1 if self.spec["pid"] == "CONTAINER" else dispositions.container_pid(process.pid)
 
     def _start_failed(self, message: str) -> None:
         self._end()
@@ -407,7 +412,12 @@ class Container:
         process = self.process
         if process is None or process.exit is not None:
             return False
-        facts: SignalSent = {"signal": procfs.signal_name(number), "pid": process.pid, "why": why}
+        facts: SignalSent = {
+            "signal": procfs.signal_name(number),
+            "pid": process.pid,
+            "containerPid": self._number_of(process),
+            "why": why,
+        }
         exiting = self.running and procfs.exiting(process.pid) and len(procfs.threads(process.pid)) <= 1
         witness = state = None
         if exiting:  # the others of its PID namespace end first: a hook that waited for it, too

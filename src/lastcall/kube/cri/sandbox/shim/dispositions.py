@@ -69,8 +69,9 @@ def signal_state(pid: int, number: int) -> ProcessSignalState | None:
 
 
 def container_pid(pid: int) -> int:
-    """Return the number of a process in its own PID namespace."""
-    return _container_pid(read(f"/proc/{pid}/status"), pid)
+    """Return the number of a process in its own PID namespace; 0 if it is gone."""
+    status = read(f"/proc/{pid}/status")
+    return _container_pid(status, pid) if status else 0
 
 
 def _container_pid(status: str, pid: int) -> int:

@@ -122,6 +122,7 @@ class Container:
         facts: ProcessStarted = {
             "containerId": self.watch.id,
             "pid": self.pid,
+            "containerPid": dispositions.container_pid(self.pid),
             "exe": procfs.executable(self.pid) or None,
             "argv": [word for word in procfs.read(f"/proc/{self.pid}/cmdline").split("\0") if word],
         }
@@ -152,7 +153,12 @@ class Container:
     def _send(self, number: int) -> None:
         """Look at what the signal will meet. When exactly the runtime sends it is not known: soon after the call."""
         self._stop_sent = True
-        facts: SignalSent = {"signal": procfs.signal_name(number), "pid": self.pid, "why": "StopContainer"}
+        facts: SignalSent = {
+            "signal": procfs.signal_name(number),
+            "pid": self.pid,
+            "containerPid": dispositions.container_pid(self.pid),
+            "why": "StopContainer",
+        }
         if procfs.exiting(self.pid) and len(procfs.threads(self.pid)) <= 1:
             facts["exiting"] = True
             self.record(kinds.SIGNAL_SENT, facts, "inferred", rules.STOP_CONTAINER)
@@ -177,7 +183,13 @@ class Container:
         if self.exited or self._kill is not None:
             return
         witness = self._witness or self._watched(int(signal.SIGKILL))
-        self._kill = {"signal": "SIGKILL", "pid": self.pid, "why": why, "oomKills": self._oom_kills()}
+        self._kill = {
+            "signal": "SIGKILL",
+            "pid": self.pid,
+            "containerPid": dispositions.container_pid(self.pid),
+            "why": why,
+            "oomKills": self._oom_kills(),
+        }
         if self._stop_sent:
             self._kill["stopSignalPending"] = witness.stop_signal_pending()
         self._holding = True

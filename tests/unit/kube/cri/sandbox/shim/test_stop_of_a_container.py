@@ -42,7 +42,9 @@ def test_no_look_that_fails_keeps_a_signal_from_the_container(monkeypatch: pytes
     cgroups = NoCgroups("none here", OtherHierarchies({}))
     context: Any = SimpleNamespace(recorder=recorder, cgroups=cgroups, loop=None, maps=([], []))
     sandbox: Any = SimpleNamespace(id="s", users=None, namespaces={})
-    container = Container(context, {"id": "c1", "podUid": "u", "name": "app"}, sandbox, listener=cast(Any, None))
+    container = Container(
+        context, {"id": "c1", "podUid": "u", "name": "app", "pid": "CONTAINER"}, sandbox, listener=cast(Any, None)
+    )
     container.process = cast(Any, process)
     with crash_guard.installed():
         assert container.send_signal(signal.SIGTERM, "StopContainer")

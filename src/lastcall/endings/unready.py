@@ -10,7 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from lastcall.endings import HOST_STATUSES, ProgramChange, fix, refuses_host
+from lastcall.endings.catalogue.lookup import fix
+from lastcall.endings.findings.last_words import HOST_STATUSES, refuses_host
+from lastcall.endings.story import ProgramChange
+from lastcall.kube.api import Object
+from lastcall.records.said import Said, fact_of, tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,10 @@ _ROWS: Mapping[str, tuple[_Row, ...]] = {
 the scheduler says every row that does: a node may be refused for several reasons. What an init container printed has
 the words of busybox, libpq, curl, Node.js, Go and glibc for a name that DNS does not know."""
 
-_NOT_STARTED = ("CreateContainerError", "RunContainerError", "StartError")
+SURE_SECONDS = 3.0
+"""What the scheduler has said for so long, and nothing that goes on can change, it will say forever."""
+NOT_STARTED = ("CreateContainerError", "RunContainerError", "StartError")
+"""Reasons of a container's state: the runtime could not start it. `failed_starts.py` reads the message."""
 _ALL_OF = ("FailedScheduling", "Unschedulable")
 
 
@@ -157,7 +164,7 @@ _OWN_COMMANDS = ("`lastcall image import FILE`", "`lastcall image ls`")
 _ABOUT_IMAGES = ("imageNeverPulled", "imageNotPulled")
 
 
-def fixes_for(reason: str, message: str, runtime: str = "") -> Iterator[str]:
+def fixes_for(reason: str, message: str, runtime: str = "") -> Iterator[Said]:
     """Yield what to change, in words, with the cause's id.
 
     `runtime` is the containerRuntimeVersion of the Pod's node, "" for lastcall's own.
@@ -171,16 +178,21 @@ def fixes_for(reason: str, message: str, runtime: str = "") -> Iterator[str]:
 
 def programs_for(reason: str, message: str) -> Iterator[tuple[str, ProgramChange]]:
     """Yield ids of causes with what a person has to correct."""
-    if reason in _NOT_STARTED:
+    if reason in NOT_STARTED:
         yield "commandNotStarted", "fixCommand"
     for row, _ in _matching(reason, message):
         if row.program is not None:
             yield row.cause, row.program
 
 
-def fix_of(id_: str, variant: str = "", /, **facts: object) -> str:
-    """Return a fix of the catalogue, with the id of its cause behind it."""
-    return f"{fix(id_, variant, **facts)} [{id_}]"
+def fix_of(id_: str, variant: str = "", /, **facts: object) -> Said:
+    """Return a fix of the catalogue, with the id of its cause behind it: `fix_alone` is without."""
+    return tell("$fix [$id]", fix=fix(id_, variant, **facts), id=id_)
+
+
+def fix_alone(line: Said) -> str:
+    """Return the fix of a line of `fix_of`."""
+    return fact_of(line, "fix")
 
 
 def fix_of_host(line: str, printed: Iterable[str]) -> str:
@@ -193,6 +205,14 @@ def fix_of_host(line: str, printed: Iterable[str]) -> str:
             fix_of("probeFailed", "status", status=status), fix_of("probeFailed", "host", status=status)
         )
     return line
+
+
+def unschedulable_message(pod: Object) -> str:
+    """Return what the scheduler says of a Pod that no node takes; "" for others."""
+    for condition in (pod.get("status") or {}).get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            return str(condition.get("message") or "") if condition.get("status") == "False" else ""
+    return ""
 
 
 def waiting_helps(message: str, *, pods_may_go: bool) -> bool:

@@ -13,12 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lastcall.experiment.reasons.causes import fix_of
+from lastcall.endings.unready import fix_of
 from lastcall.kube.api import Object
-from lastcall.records.said import tell
-
-REASONS = ("CreateContainerError", "RunContainerError", "StartError")
-"""Of a container's state."""
+from lastcall.records.said import Said, tell
 
 _QUOTED = r'"(?P<{}>(?:[^"\\]|\\.)*)"'
 _PROGRAM = f"exec: {_QUOTED.format('program')}: "
@@ -57,10 +54,10 @@ class _Start:
         return next((key for key in self.volumes.get(volume, {}) if key != "name"), "")
 
 
-_Says = Callable[[_Start], str]
+_Says = Callable[[_Start], Said]
 
 
-def fixes_of_start(message: str, pod: Object, container: str) -> Iterator[str]:
+def fixes_of_start(message: str, pod: Object, container: str) -> Iterator[Said]:
     """Yield what to change, in words, with the cause's id; nothing for a message in unknown words."""
     spec = pod.get("spec") or {}
     those = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
@@ -92,7 +89,7 @@ def _field(start: _Start) -> str:
     return tell("the image's ENTRYPOINT or CMD")
 
 
-def _not_in_path(start: _Start) -> str:
+def _not_in_path(start: _Start) -> Said:
     program, field = start.named["program"], _field(start)
     if len(program.split()) > 1 and field in ("command", "args"):
         return fix_of("commandNotStarted", "oneWord", field=field, words=_flow_list(program), program=program)
@@ -108,15 +105,15 @@ def _flow_list(line: str) -> str:
     return f"[{', '.join(shown)}]"
 
 
-def _not_there(start: _Start) -> str:
+def _not_there(start: _Start) -> Said:
     return fix_of("commandNotStarted", "missing", field=_field(start), path=start.named["program"])
 
 
-def _is_a_directory(start: _Start) -> str:
+def _is_a_directory(start: _Start) -> Said:
     return fix_of("commandNotStarted", "directory", field=_field(start), path=start.named["program"])
 
 
-def _not_executable(start: _Start) -> str:
+def _not_executable(start: _Start) -> Said:
     path = start.named["program"]
     volume = str(start.mount_above(path).get("name") or start.mount_at(path).get("name") or "")
     kind = start.kind_of(volume)
@@ -129,7 +126,7 @@ def _not_executable(start: _Start) -> str:
 
 
 def _working_directory(variant: str) -> _Says:
-    def says(start: _Start) -> str:
+    def says(start: _Start) -> Said:
         field = "workingDir" if start.container.get("workingDir") else tell("the image's WORKDIR")
         return fix_of("workingDirRefused", variant, field=field, path=start.named["path"])
 
@@ -145,7 +142,7 @@ _KINDS = {
 }
 
 
-def _unlike(start: _Start) -> str:
+def _unlike(start: _Start) -> Said:
     """Of a directory that is to be mounted over a file, or of a file over a directory."""
     path = start.named["path"]
     mount = start.mount_at(path)
@@ -171,17 +168,17 @@ def _file_of(source: Object, path: str) -> str:
     return items[0] if len(items) == 1 and name not in items else name
 
 
-def _below_a_file(start: _Start) -> str:
+def _below_a_file(start: _Start) -> Said:
     return fix_of("mountRefused", "belowFile", container=start.name, path=start.named["path"])
 
 
-def _in_what_is_read_only(start: _Start) -> str:
+def _in_what_is_read_only(start: _Start) -> Said:
     path = start.named["path"]
     outer = start.mount_above(path).get("mountPath") or "/"
     return fix_of("mountRefused", "readOnly", container=start.name, path=path, outer=outer)
 
 
-def _source_missing(start: _Start) -> str:
+def _source_missing(start: _Start) -> Said:
     path, source = start.named["path"], start.named["source"]
     volume = str(start.mount_at(path).get("name") or "")
     if start.kind_of(volume) == "hostPath":
@@ -193,14 +190,14 @@ def _source_missing(start: _Start) -> str:
 
 
 def _user(variant: str) -> _Says:
-    def says(start: _Start) -> str:
+    def says(start: _Start) -> Said:
         name = start.named.get("name") or ""
         return fix_of("userMissing", variant, name=f" {name}" if name else "")
 
     return says
 
 
-def _no_command(start: _Start) -> str:
+def _no_command(start: _Start) -> Said:
     return fix_of("commandNotStarted", "none")
 
 
