@@ -3,6 +3,8 @@
 The command line ends with an exit status for each (`cli/exit_status.py:of_error`).
 """
 
+# check: allow dataclasses.dataclass because lastcall.world is above it
+
 import signal
 from collections.abc import Iterable
 from dataclasses import dataclass

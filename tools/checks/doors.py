@@ -17,6 +17,7 @@ DOORS = {
     "datetime.datetime.now": "lastcall.world.clock.now",
     "datetime.datetime.utcnow": "lastcall.world.clock.now",
     "datetime.date.today": "lastcall.world.clock.now",
+    "dataclasses.dataclass": "lastcall.world.dataclass, which imports ten times as fast",
     "asyncio.sleep": "lastcall.world.clock.sleep",
     "asyncio.create_task": "lastcall.world.tasks.Tasks.spawn",
     "asyncio.ensure_future": "lastcall.world.tasks.Tasks.spawn",

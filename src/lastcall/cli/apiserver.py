@@ -5,7 +5,6 @@ import os
 import socket
 import ssl
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +13,7 @@ from lastcall.cli.options import etcd_flags, read_pem, read_service_account_key
 from lastcall.cli.terminal import say_from
 from lastcall.errors import Interrupted, UserError, WorldError
 from lastcall.world import crash_guard
+from lastcall.world.dataclass import dataclass
 from lastcall.world.interrupts import Interrupts
 from lastcall.world.world import World
 

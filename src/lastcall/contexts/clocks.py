@@ -8,8 +8,9 @@ section 8 takes the middle of the quickest sample; the intersection of bounds is
 # check: pure
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from lastcall.world.dataclass import dataclass
 
 DRIFT = 500e-6
 """How much two clocks may drift apart: the most by which Linux slews one to correct it (adjtimex: MAXFREQ)."""

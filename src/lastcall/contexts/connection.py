@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lastcall._version import __version__
 from lastcall.contexts.options import ContextOptions
 from lastcall.errors import UserError
 from lastcall.world.blocking import wall
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

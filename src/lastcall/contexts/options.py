@@ -1,8 +1,9 @@
 """Which cluster is meant, and as whom it is asked."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.kube.client import Impersonation
+from lastcall.world.dataclass import dataclass
 
 REQUEST_SECONDS = 60.0
 """What an API server gives a request itself (--request-timeout)."""

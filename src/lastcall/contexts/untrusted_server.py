@@ -6,7 +6,6 @@ What it says is not proved; it only helps to say what is wrong.
 import asyncio
 import ssl
 from contextlib import suppress
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from lastcall.contexts.clocks import Sample
 from lastcall.kube.client import Certificate
 from lastcall.records.text import printable
 from lastcall.world.blocking import wall
+from lastcall.world.dataclass import dataclass
 
 SECONDS = 5.0
 MOST_BYTES = 64 << 10

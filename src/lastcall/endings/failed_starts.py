@@ -10,12 +10,12 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.endings.unready import fix_of
 from lastcall.kube.api import Object
 from lastcall.records.said import Said, tell
+from lastcall.world.dataclass import dataclass
 
 _QUOTED = r'"(?P<{}>(?:[^"\\]|\\.)*)"'
 _PROGRAM = f"exec: {_QUOTED.format('program')}: "

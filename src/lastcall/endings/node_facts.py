@@ -6,11 +6,12 @@ own, and another runtime reports none of these.
 
 # check: pure
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from lastcall.records.json_shape import HIDDEN, key
 from lastcall.records.record import Evidence
+from lastcall.world.dataclass import dataclass
 
 Reaction = Literal["output", "listenerClosed", "connectionsClosed", "exit"]
 

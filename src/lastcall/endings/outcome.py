@@ -3,10 +3,10 @@
 # check: pure
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from lastcall.endings.story import ContainerEnding, Outcome
 from lastcall.records.said import tell
+from lastcall.world.dataclass import dataclass
 
 SOON_SECONDS = 1.0
 """What ends so soon after its stop signal may well have ended on it, whatever its masks had shown."""

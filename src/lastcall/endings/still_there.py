@@ -9,7 +9,6 @@ kuberuntime_container.go:killContainer (hook, signal, SIGKILL), store.go:deletio
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from lastcall.endings.catalogue.lookup import fix, said
@@ -17,6 +16,7 @@ from lastcall.endings.facts.finalizers import removers
 from lastcall.endings.story import ContainerEnding, Ending
 from lastcall.kube.api import AnyObject, name_of, namespace_of, parse_rfc3339
 from lastcall.records.said import joined
+from lastcall.world.dataclass import dataclass
 
 LATE_SECONDS = 5.0
 """A kubelet that lives has reported an end this long after its grace period."""

@@ -5,7 +5,7 @@ seconds.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
 from lastcall.endings.node_facts import (
@@ -21,6 +21,7 @@ from lastcall.endings.node_facts import (
 from lastcall.records.definitions.parts import ContainerKind
 from lastcall.records.json_shape import HIDDEN, key, rfc3339
 from lastcall.records.record import Facts, Record
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.endpointslice_controller import EndpointChanged, EndpointRemoved

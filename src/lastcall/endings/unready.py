@@ -8,13 +8,13 @@ So the message decides, as Kubernetes words it; of a message that no row knows n
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from lastcall.endings.catalogue.lookup import fix
 from lastcall.endings.findings.last_words import HOST_STATUSES, refuses_host
 from lastcall.endings.story import ProgramChange
 from lastcall.kube.api import Object
 from lastcall.records.said import Said, fact_of, tell
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from lastcall.endings.story import ContainerEnding, Ending
 from lastcall.endings.verdict import outcome_words
 from lastcall.records.sentences import STEP
 from lastcall.records.words import words_for
+from lastcall.world.dataclass import dataclass
 
 SAME_SECONDS = 0.5
 """Times that lie closer together do not differ: that is how much the same end varies."""

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lastcall.errors import WorldError
@@ -11,6 +10,7 @@ from lastcall.experiment.workspace import Workspace
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.records.record import Record
 from lastcall.records.signal_names import signal_name
+from lastcall.world.dataclass import dataclass
 
 LAST_WORDS_SECONDS = 0.3
 """How long the others may still tell what they saw after a process of the cluster has died."""

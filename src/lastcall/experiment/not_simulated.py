@@ -6,7 +6,6 @@ Said with every result: readers must not take for tested what was not.
 # check: pure
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.endings import fix, said, unschedulable_message
@@ -26,6 +25,7 @@ from lastcall.manifests import OWNERS, Manifest
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.traffic import QUICK_SECONDS, client_errors, format_seconds, percentage, percentile
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.traffic import Account, Load, Outcome

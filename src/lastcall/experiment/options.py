@@ -2,12 +2,13 @@
 
 # check: pure
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lastcall.kube.api import FeatureGates
 from lastcall.kube.cluster import ClusterOptions, PropagationPlan
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.ui import AskedPage

@@ -3,12 +3,13 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar, cast
 
 from lastcall.errors import WorldError
 from lastcall.kube.client import Client
 from lastcall.records.record import Record
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import unless
 
 T = TypeVar("T")

@@ -4,13 +4,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.located import Located, Spot, Suppression
 from lastcall.lint.subject import Subject, found
 from lastcall.manifests import shown_path
+from lastcall.world.dataclass import dataclass
 
 ANNOTATION = "lint.lastcall/ignore."
 """Followed by the rule; the value is the reason. For what a comment does not reach: Helm's and kustomize's output."""

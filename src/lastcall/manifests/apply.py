@@ -1,13 +1,13 @@
 """Creates the objects of the manifests, as `kubectl create` would."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lastcall.errors import UserError, WorldError
 from lastcall.kube.api import NAMESPACES, Object, Resource, StatusError, is_already_exists, name_of, namespace_of
 from lastcall.kube.client import Client
 from lastcall.manifests.read import Manifest, missing_namespaces
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 ACCOUNT_SECONDS = 10.0
 """How long a new namespace may take to get its ServiceAccount `default`, which its Pods need."""

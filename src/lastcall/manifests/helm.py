@@ -6,11 +6,11 @@ import os
 import shlex
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 from lastcall.errors import UserError, WorldError
 from lastcall.manifests.kustomize import NO_NETWORK, as_argument
+from lastcall.world.dataclass import dataclass
 
 HELM_SECONDS = 60.0
 """How long a chart may take."""

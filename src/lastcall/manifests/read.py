@@ -7,7 +7,7 @@ Lists. Every problem of every document is reported at once, with file, document,
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -30,6 +30,7 @@ from lastcall.manifests.checks import Problem, manifest_problems
 from lastcall.manifests.left_out import hook_events, is_of_another_product
 from lastcall.manifests.workloads import OWNERS, may_have_pods
 from lastcall.manifests.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents
+from lastcall.world.dataclass import dataclass
 from lastcall.world.files import irregular
 from lastcall.world.os_errors import describe_os_error
 

@@ -7,13 +7,14 @@ key that is there twice the last one counts, and so it does when a merge key bri
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import yaml
 from yaml.composer import Composer
 
 from lastcall.kube.api import LONG, MERGE, NULL, STR, NotInJSON, ScalarError, as_json, implicit_tag, key_text, resolve
+from lastcall.world.dataclass import dataclass
 
 MAX_CHARACTERS = 16 * 1024 * 1024
 MAX_DEPTH = 100

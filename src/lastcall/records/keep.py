@@ -8,12 +8,13 @@ records that a story is built around (created, bound, deleted, gone) always stay
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from lastcall.records import kinds
 from lastcall.records.order import by_time
 from lastcall.records.record import Record
+from lastcall.world.dataclass import dataclass
 
 MAX_PODS = 500
 MAX_BYTES = 64 << 20

@@ -6,10 +6,11 @@ Standard library only: the shim writes records too.
 # check: standard library
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
 
 from lastcall.records.json_shape import HIDDEN, key, rfc3339
+from lastcall.world.dataclass import dataclass
 
 Facts = TypeVar("Facts", bound=Mapping[str, object])
 """The TypedDict of a kind's facts: `lastcall.records.definitions`."""

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from lastcall.records.recalled import recalled
 from lastcall.records.rules import Rule
 from lastcall.records.said import Said, tell
 from lastcall.records.text import seconds
+from lastcall.world.dataclass import dataclass
 
 Facts = Mapping[str, Any]
 """Of any kind."""

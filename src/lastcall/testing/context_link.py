@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NoReturn
 from warnings import warn
 
@@ -15,6 +15,7 @@ from lastcall.manifests.applying import Named
 from lastcall.testing.rollout import Rollout, run_rollout
 from lastcall.trace import Follower, Scope, Target
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -1,12 +1,13 @@
 """How Pods ended, as objects that tests ask: `assert ending.graceful`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from lastcall.endings import WORLD, exit_status, outcome_words, story
 from lastcall.errors import NoRequests
 from lastcall.testing.sent import Sent
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.endings.render import AboutCluster

@@ -4,12 +4,12 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lastcall.errors import ClusterError, InvalidManifest, NotReady, UnreadyCause
 from lastcall.manifests.applying import Manifests, read
+from lastcall.world.dataclass import dataclass
 
 _BAD_INPUT = 2
 _NO_VERDICT = 4

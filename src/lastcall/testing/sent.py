@@ -4,13 +4,14 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lastcall.errors import ClusterError
 from lastcall.kube.cluster import ControlError
 from lastcall.traffic import LOST_MEANS, Kind, Load, Outcome
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks, unless
 
 if TYPE_CHECKING:

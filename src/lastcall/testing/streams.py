@@ -10,12 +10,12 @@ import json
 import struct
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.errors import LastcallError
 from lastcall.kube.api import StatusError
 from lastcall.kube.client import ConnectionLost, HTTPClient
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 
 STDIN, STDOUT, STDERR, ERROR, CLOSE = 0, 1, 2, 3, 255

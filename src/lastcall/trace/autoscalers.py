@@ -10,7 +10,7 @@ Source: pkg/controller/podautoscaler/horizontal.go:reconcileAutoscaler.
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api import Object, name_of, namespace_of, uid_of
@@ -20,6 +20,7 @@ from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.owners import AUTOSCALER
 from lastcall.trace.pod_timeline import Moment
 from lastcall.trace.stamps import SECOND
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.controllers import ScaleDecided

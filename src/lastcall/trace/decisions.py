@@ -11,7 +11,6 @@ Source: the condition's reasons in pkg/apis/core/types.go (`PodReason…`); pod_
 # check: pure
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.endings import is_loopback
@@ -21,6 +20,7 @@ from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.events import PodEvent, names_pod, preemptor_of
 from lastcall.trace.owners import OwnerState
 from lastcall.trace.pods import TERMINAL, condition_of, controller_of
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.apiserver import DeleteAccepted

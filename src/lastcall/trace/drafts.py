@@ -7,10 +7,10 @@ placed when it came, what a status or an Event says is placed by its own stamp.
 # check: pure
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from lastcall.records.record import Evidence, Facts
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.record import Kind

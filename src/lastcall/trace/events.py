@@ -9,12 +9,12 @@ Source: pkg/kubelet/events/event.go; kuberuntime_container.go:killContainer; lif
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api import Object
 from lastcall.records import kinds
 from lastcall.trace.drafts import Draft, draft
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.kubelet_start import ContainerStartFailed, ProbeChanged, VolumeFailed

@@ -16,7 +16,6 @@ docs/any-cluster.md.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.endings import Ending, PodFacts
@@ -37,6 +36,7 @@ from lastcall.trace.scope import Scope
 from lastcall.trace.sources import Source
 from lastcall.trace.stamps import SECOND
 from lastcall.trace.story import StoryContext, build_story
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -68,7 +68,7 @@ class Follower:
         *,
         world: World | None = None,
         kubernetes_version: str = "",
-        options: Options = Options(),
+        options: Options = Options(),  # noqa: B008
         on_record: Callable[[Record], None] | None = None,
         on_begin: Callable[[PodFacts], None] | None = None,
         on_note: Callable[[str], None] | None = None,

@@ -3,7 +3,7 @@
 # check: pure
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -14,6 +14,7 @@ from lastcall.records.record import Record
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.pods import controller_of
 from lastcall.trace.stamps import SECOND
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.apiserver import OwnerDeleted, OwnerWritten

@@ -3,7 +3,7 @@
 # check: pure
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from lastcall.kube.api import Object, containers_of, handler_detail, handler_name, uid_of
@@ -14,6 +14,7 @@ from lastcall.trace.events import PodEvent, failed_probe, kill_reason, steps_of
 from lastcall.trace.pods import before_the_end, deletion_of, statuses_of
 from lastcall.trace.stamps import SECOND, Clocks
 from lastcall.trace.stops import Stop, ended, exit_signal, is_hook, stop_steps
+from lastcall.world.dataclass import dataclass
 
 MAX_RECORDS = 800
 """Of one Pod; what is dropped is counted, and the story says so."""

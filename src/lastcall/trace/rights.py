@@ -1,9 +1,10 @@
 """Describe what is missing when a resource may not be read, and the commands that grant the permission. Pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lastcall.kube.api import Resource, StatusError
 from lastcall.kube.client import Right, missing_right
+from lastcall.world.dataclass import dataclass
 
 MISSED = {
     "events": "what nodes and controllers say about what they do (Killing, a hook that failed, who scaled in)",

@@ -3,9 +3,10 @@
 # check: pure
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.kube.api import CRONJOBS, DAEMONSETS, DEPLOYMENTS, JOBS, NODES, PODS, REPLICASETS, STATEFULSETS, Resource
+from lastcall.world.dataclass import dataclass
 
 KINDS: tuple[Resource, ...] = (PODS, DEPLOYMENTS, REPLICASETS, STATEFULSETS, DAEMONSETS, JOBS, CRONJOBS, NODES)
 """What a target may be, by kubectl's names."""

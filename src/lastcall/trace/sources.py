@@ -6,7 +6,6 @@ Unlike `client.informer` it keeps no objects: their handlers keep what they need
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol, cast
 
@@ -16,6 +15,7 @@ from lastcall.kube.api import Object, Resource, StatusError
 from lastcall.kube.client import MOST_ANSWER_BYTES, Client, ConnectionLost, UnusableAnswer, decoded, unusable
 from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 PAGE = 500

@@ -7,8 +7,10 @@ is the error which is reported.
 
 # check: pure
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
+
+from lastcall.world.dataclass import dataclass
 
 SECOND = 1_000_000_000
 WINDOW_NS = 1800 * SECOND

@@ -11,12 +11,13 @@ Source: kuberuntime_container.go:killContainer, executePreStopHook; pod_terminat
 # check: pure
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lastcall.records import kinds, rules
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.stamps import SECOND
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.kubelet_end import Killing, PreStopFinished, PreStopStarted, StopRequested

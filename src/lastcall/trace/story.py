@@ -3,7 +3,6 @@
 # check: pure
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.endings import Ending, build_endings, pod_facts
@@ -20,6 +19,7 @@ from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.rights import MissingRight
 from lastcall.trace.stamps import SKEW_NOTICED_SECONDS
 from lastcall.trace.unknown import unknown
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.client import NotShown

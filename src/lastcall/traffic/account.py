@@ -10,7 +10,7 @@ is in exactly one row: good, moved (`outcome.Moved`: the server said goodbye, th
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lastcall.traffic.bounds import upper_bound
 from lastcall.traffic.causes import Cause, decide_cause
@@ -30,6 +30,7 @@ from lastcall.traffic.shares import (
     never_answered,
     pod_shares,
 )
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ request that the error of its clock allows. It answers a cause only where all of
 # check: pure
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from lastcall.endings import said
@@ -16,6 +16,7 @@ from lastcall.traffic.lives import PodLife
 from lastcall.traffic.moments import SKEW_SECONDS, is_over
 from lastcall.traffic.outcome import NEW_SECONDS, REUSED, Outcome, never_connected
 from lastcall.traffic.printed import Seen
+from lastcall.world.dataclass import dataclass
 
 Cause = Literal[
     "late endpoint",

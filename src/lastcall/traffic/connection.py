@@ -5,13 +5,13 @@ import errno
 import select
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lastcall.traffic.outcome import Lost
 from lastcall.traffic.ports import SourcePorts
 from lastcall.traffic.secured import HTTP1, Secured, lost_in_handshake
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.conntrack import Address, Connections
+from lastcall.world.dataclass import dataclass
 
 CONNECT_SECONDS = 3.0
 """A first SYN that is lost is sent again after 1 s, then after 2 s."""

@@ -8,12 +8,12 @@ that. So requests that go out at the usual pace until a Pod is killed show that 
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Literal, get_args
 
 from lastcall.traffic.moments import SKEW_SECONDS
 from lastcall.traffic.outcome import BEFORE_BYTES, NEW_SECONDS, REUSED, Lost, Outcome
+from lastcall.world.dataclass import dataclass
 
 CUT: tuple[Lost, ...] = (*BEFORE_BYTES, "reset after bytes", "truncated")
 """How requests end that are under way when their connection is closed."""

@@ -7,11 +7,11 @@ A rollout under load that nobody answers would tell nothing, and take minutes to
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from lastcall.traffic.outcome import Kind, Outcome
 from lastcall.traffic.proposal import number_of
+from lastcall.world.dataclass import dataclass
 
 SLOW_START_SECONDS = 30.0
 """How long Pods without a readiness probe may take until they answer: they were marked Ready as soon as they ran."""

@@ -10,10 +10,11 @@ a value is called safe only below every value that lost.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.moments import Moment
+from lastcall.world.dataclass import dataclass
 
 _BELOW = 2
 """Indexes: below the edge no rate of requests is too low to find nothing, only the Pods' own times vary."""

@@ -7,7 +7,6 @@ of the keep-alive kind are busy open another one, as the pools of HTTP clients d
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.traffic.connection import Connection, Dialler, Failed
@@ -19,6 +18,7 @@ from lastcall.traffic.secured import Secured
 from lastcall.traffic.stream import follow
 from lastcall.world.clock import monotonic
 from lastcall.world.conntrack import Address, Connections
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -6,10 +6,10 @@
 # check: pure
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.records.said import tell
+from lastcall.world.dataclass import dataclass
 
 _SHELLS = ("sh", "bash", "ash", "dash")
 _SLEEP = re.compile(r"\s*(?:exec\s+)?sleep\s+(\d+)s?\s*")

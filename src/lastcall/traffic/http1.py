@@ -1,13 +1,13 @@
 """Do one HTTP/1.1 exchange on an open connection, and report it as precisely as sockets allow. Parsing is h11's."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Literal
 
 import h11
 
 from lastcall.traffic.outcome import Lost
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 READ_SIZE = 16 << 10
 """Bytes that are read at once: of the smallest frames and chunks these take 10 ms, in which nothing else is done."""

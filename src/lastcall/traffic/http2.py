@@ -7,7 +7,6 @@ the last stream id go on, and those above it were not begun and can be sent agai
 import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import h2.config
@@ -21,6 +20,7 @@ import hpack
 from lastcall.traffic.http1 import read_in_turn, wait_until_sent
 from lastcall.traffic.outcome import Answer, Lost
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 _FRAME_HEAD, _GOAWAY, _GOAWAY_SIZE = 9, 7, 8
 _PREFACE_WINDOW = (1 << 24) - 65535

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lastcall.traffic.connection import Connection, Dialler, Failed
 from lastcall.traffic.http2 import Http2Connection
@@ -10,6 +10,7 @@ from lastcall.traffic.outcome import Answer
 from lastcall.traffic.secured import HTTP2
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.conntrack import Address
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 
 Where = Connection | Failed | None

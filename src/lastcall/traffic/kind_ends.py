@@ -10,7 +10,7 @@ it. Whether a Pod's end does is a matter of what the application says on such a 
 # check: pure
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from lastcall.traffic.causes import Cause
@@ -18,6 +18,7 @@ from lastcall.traffic.find_safe import MeasuredEnd, deaf_seconds
 from lastcall.traffic.lives import PodLife, by_address, led_to
 from lastcall.traffic.moments import SKEW_SECONDS
 from lastcall.traffic.outcome import REUSED, Kind, Outcome
+from lastcall.world.dataclass import dataclass
 
 QUICK_SECONDS = 0.1
 """A request that is answered sooner is hardly ever under way when its Pod is asked to stop."""

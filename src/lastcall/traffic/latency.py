@@ -9,10 +9,10 @@ because another one was slow. Streams and WebSockets last as long as their clien
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from lastcall.traffic.outcome import LONG_LIVED, Kind, Outcome
+from lastcall.world.dataclass import dataclass
 
 When = Literal["before", "during", "after"]
 PHASES: tuple[When, ...] = get_args(When)

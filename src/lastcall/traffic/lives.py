@@ -7,13 +7,14 @@ The moments of a Pod are exact where records give them, and have bounds where a 
 # check: pure
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import product
 from typing import Literal
 
 from lastcall.records.record import Record
 from lastcall.traffic.moments import SKEW_SECONDS, Moment, first_of, in_order, is_over
 from lastcall.traffic.outcome import Outcome
+from lastcall.world.dataclass import dataclass
 
 Phase = Literal["before it was ready", "ready", "preStop hook", "draining", "restarting", "after its exit"]
 

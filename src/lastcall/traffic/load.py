@@ -1,8 +1,10 @@
 """What a load generator is asked to send, and where to. Data only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.traffic.outcome import Kind

@@ -4,7 +4,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, Self
 
 from lastcall.traffic.causes import Cause, Loss, decide_cause, fell_into_an_outage, its_pod_lived_on
@@ -13,6 +13,7 @@ from lastcall.traffic.lives import Phase, PodLife, by_address, led_to
 from lastcall.traffic.moments import SKEW_SECONDS, Moment, is_over
 from lastcall.traffic.outcome import Outcome, never_connected
 from lastcall.traffic.printed import Printed, Seen
+from lastcall.world.dataclass import dataclass
 
 NO_POD = "no Pod"
 

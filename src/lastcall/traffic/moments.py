@@ -8,8 +8,9 @@ a DELETE was before its event came, a stop signal after the hook's sleep.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
+
+from lastcall.world.dataclass import dataclass
 
 SKEW_SECONDS = 0.01
 """A record is written a moment after what it reports; what a client sees may lie between."""

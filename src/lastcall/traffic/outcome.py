@@ -7,11 +7,12 @@ carries on elsewhere without anything lost, because the server said goodbye: rep
 
 # check: pure
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Literal, Self, get_args
 
 from lastcall.records.said import tell
+from lastcall.world.dataclass import dataclass
 
 Kind = Literal["fresh", "keep-alive", "slow", "tcp", "stream", "websocket", "http2"]
 """A connection each · connections that are used again · a connection each, and an answer that takes a while · a line

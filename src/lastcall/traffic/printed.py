@@ -9,10 +9,10 @@ does one that prints the messages of a WebSocket.
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Self
 
 from lastcall.traffic.outcome import Kind, Outcome
+from lastcall.world.dataclass import dataclass
 
 _ID = re.compile(r"\blc-(\d+)\b(?!\.\d)")
 _MESSAGE = re.compile(r"\blc-\d+\.\d+\b")

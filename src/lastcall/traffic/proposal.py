@@ -3,12 +3,13 @@
 # check: pure
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lastcall.endings import ProgramChange
 from lastcall.traffic.account import Account
 from lastcall.traffic.lives import PodLife
+from lastcall.world.dataclass import dataclass
 
 SPARE_SECONDS = 1.0
 """Beyond the longest lag that was seen: what is left over is what saves requests on a slower day."""

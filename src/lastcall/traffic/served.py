@@ -19,13 +19,14 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lastcall.traffic.generator import Generator
 from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import Outcome
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -4,12 +4,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from lastcall.traffic.bounds import upper_bound
 from lastcall.traffic.lives import PodLife, led_to
 from lastcall.traffic.lost_request import NO_POD, LostRequest
 from lastcall.traffic.outcome import Kind, Outcome
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

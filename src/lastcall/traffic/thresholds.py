@@ -6,11 +6,12 @@ A limit holds or is broken by what was counted; how sure that is, is said beside
 # check: pure
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.traffic.bounds import percentage, upper_bound
 from lastcall.traffic.latency import Latencies, format_seconds
 from lastcall.traffic.outcome import Kind
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from lastcall.endings import said
@@ -25,6 +25,7 @@ from lastcall.traffic.lives import PodLife
 from lastcall.traffic.lost_request import LostRequest
 from lastcall.traffic.moments import Moment, is_over
 from lastcall.traffic.outcome import Outcome, never_connected
+from lastcall.world.dataclass import dataclass
 
 ANSWER_SECONDS = 0.3
 """So soon a Pod that listens answers a connect; the next packet that asks comes a second after the first."""

@@ -3,7 +3,7 @@
 # check: pure
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from lastcall.endings import said
@@ -18,6 +18,7 @@ from lastcall.traffic.outcome import Kind
 from lastcall.traffic.patches import merged
 from lastcall.traffic.proposal import Advice, Disruption
 from lastcall.traffic.shares import NeverAnswered
+from lastcall.world.dataclass import dataclass
 
 Verdict = Literal["nothing lost", "requests lost", "inconclusive"]
 

@@ -7,13 +7,14 @@ enough connections that one of them meets each tenth of a second in which a Pod 
 
 import heapq
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.kube.cluster import Serving, ServingContainer
 from lastcall.kube.proxy import RecordingSink
 from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import REUSED, Kind, Lost, Outcome
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 KEPT_CONNECTIONS = 32

@@ -1,6 +1,6 @@
 """Which live page a command is asked for."""
 
-from dataclasses import dataclass
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

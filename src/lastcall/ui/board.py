@@ -9,8 +9,10 @@ that is slow gets fewer and larger answers, and costs the cluster nothing.
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from lastcall.world.dataclass import dataclass
 
 Value = Mapping[str, Any]
 Changes = dict[str, Value | None]

@@ -11,7 +11,9 @@ in the fragment of the link, which browsers send to nobody.
 import hmac
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from lastcall.world.dataclass import dataclass
 
 READS = ("GET", "HEAD")
 

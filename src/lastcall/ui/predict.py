@@ -8,11 +8,12 @@ the reverse of their order), store.go (finalizers).
 # check: pure
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lastcall.endings import ContainerEnding, Ending
 from lastcall.kube.api import AnyObject, is_restartable_init
 from lastcall.records.rules import CAN_BE_DELETED, KILL_CONTAINER, WAIT_FOR_TURN, Rule
+from lastcall.world.dataclass import dataclass
 
 LEAST_AFTER_HOOK = 2.0
 """Seconds that are left to a container whose hook took the whole grace period."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from lastcall.endings import Ending
@@ -10,6 +10,7 @@ from lastcall.kube.api import Object, Resource
 from lastcall.kube.client import Client, client_for, load_kubeconfig
 from lastcall.kube.cluster import ControlClient, NotRunning
 from lastcall.records.record import Record
+from lastcall.world.dataclass import dataclass
 
 
 class NoMore(Exception):

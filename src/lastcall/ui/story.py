@@ -4,7 +4,7 @@
 # check: reads facts because any record in the lane of the service proxies may name its node
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from lastcall.endings import Ending, Lane, Mark, decide_picture, is_ongoing, last_words, outcome_words, verdict
@@ -16,6 +16,7 @@ from lastcall.ui.predict import Next, what_comes_next
 from lastcall.ui.printed import printed
 from lastcall.ui.steps import meanings, other_steps, rules, seconds_of, steps
 from lastcall.ui.summary import about, budget, containers
+from lastcall.world.dataclass import dataclass
 
 _PROXIES = "service proxy"
 _MOST_TICKS = 1000

@@ -8,9 +8,9 @@ Written as people write it: `1s`, `250ms`, `1m30s`, `1.5`, `uniform(0s,3s)`, `no
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 
+from lastcall.world.dataclass import dataclass
 from lastcall.world.durations import parse_seconds
 
 _SHAPE = re.compile(r"([a-z]+)\(([^()]*)\)")

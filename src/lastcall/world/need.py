@@ -1,7 +1,8 @@
 """One thing that a cluster needs of the machine, as it was found."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from lastcall.world.dataclass import dataclass
 
 Status = Literal["ok", "degraded", "missing"]
 

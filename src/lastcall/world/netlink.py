@@ -12,10 +12,11 @@ import os
 import socket
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from types import TracebackType
 from typing import Self
+
+from lastcall.world.dataclass import dataclass
 
 NETLINK_ROUTE = 0
 NETLINK_NETFILTER = 12

@@ -15,10 +15,11 @@ import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NoReturn
 
 from lastcall.world import linux, netlink, privileges
+from lastcall.world.dataclass import dataclass
 from lastcall.world.id_maps import try_id_mapped, write_id_maps
 
 SECONDS = 30.0

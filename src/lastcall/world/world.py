@@ -1,10 +1,11 @@
 """What a component may use of the world: time, randomness, identities."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from random import Random
 
 from lastcall.world.clock import Clock, RealClock
 from lastcall.world.counting import Registry
+from lastcall.world.dataclass import dataclass
 
 _UUID_FIXED = 0xF << 76 | 0xC << 60
 _UUID_4 = 0x4 << 76 | 0x8 << 60

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -28,6 +28,7 @@ from lastcall.ui import AskedPage
 from lastcall.ui.command_page import TURN_SECONDS, Again, Outcomes, PageLink, Rollout, Setup
 from lastcall.ui.rollout import account_to_wire, state_to_wire
 from lastcall.world.blocking import monotonic, sleep
+from lastcall.world.dataclass import dataclass
 from lastcall.world.interrupts import Interrupts
 
 _FOR_FORECASTS = ("disrupt", "workload", "service", "port", "source", "kubernetes_version")

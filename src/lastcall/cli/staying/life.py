@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +25,7 @@ from lastcall.kube.cluster import (
     encode,
 )
 from lastcall.world.clock import RealClock
+from lastcall.world.dataclass import dataclass
 from lastcall.world.interrupts import Interrupts
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

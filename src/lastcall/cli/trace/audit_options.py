@@ -1,13 +1,13 @@
 """The options of `lastcall trace` for an audit log."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lastcall.cli.options import audit_log_option
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.trace.exporting import Listen

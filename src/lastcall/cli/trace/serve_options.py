@@ -1,11 +1,12 @@
 """The options of `lastcall trace` for watching for weeks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
 import click
+
+from lastcall.world.dataclass import dataclass
 
 DEFAULT_LISTEN = "127.0.0.1:9464"
 NEED_SERVE = ("otlp_endpoint", "events", "lease")

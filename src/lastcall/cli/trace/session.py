@@ -5,7 +5,6 @@
 import asyncio
 from collections import Counter, deque
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from lastcall.kube.api import StatusError, parse_label_selector
 from lastcall.records.record import Record
 from lastcall.trace import Follower, Options, Scope, ScopeError, target_of
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.interrupts import Interrupts
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

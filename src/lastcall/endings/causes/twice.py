@@ -6,12 +6,13 @@ A StatefulSet's Pod whose object was removed by force, a Job's Pod that was repl
 # check: pure
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.story import Ending, Finding
 from lastcall.records import kinds
 from lastcall.records.record import Record
+from lastcall.world.dataclass import dataclass
 
 _OWNERS = ("Job", "StatefulSet")
 """Whose Pods are one at a time: a Job's by its completions, a StatefulSet's by their name."""

@@ -2,10 +2,10 @@
 
 # check: pure
 
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.endings.story import Change, ProgramChange
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

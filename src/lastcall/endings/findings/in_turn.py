@@ -5,7 +5,6 @@ Nobody sees when a process signals another one: ends that are seconds apart are 
 
 # check: pure
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 from lastcall.endings.facts.containers import TOGETHER_SECONDS
@@ -14,6 +13,7 @@ from lastcall.endings.findings.observed import knows_signal_state, older_process
 from lastcall.endings.findings.words import process
 from lastcall.endings.node_facts import ChildEnd, ProcessAtStop, ProcessLeft
 from lastcall.endings.story import ContainerEnding
+from lastcall.world.dataclass import dataclass
 
 _LEAST_SECONDS = 1.0
 """Programs that all end faster do not use up a grace period."""

@@ -4,11 +4,11 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from lastcall.endings.catalogue.lookup import fix
 from lastcall.endings.story import Entry
 from lastcall.records import kinds
+from lastcall.world.dataclass import dataclass
 
 _REFUSED = re.compile(r"exec (?P<path>.+): (?P<error>no such file or directory|exec format error)")
 """What runc prints in a container whose program the kernel refuses (standard_init_linux.go)."""

@@ -4,7 +4,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings.not_executed import is_not_executable
@@ -16,6 +15,7 @@ from lastcall.endings.verdict import is_ongoing
 from lastcall.records import kinds
 from lastcall.records.hook_text import hook_failure
 from lastcall.records.said import joined, tell
+from lastcall.world.dataclass import dataclass
 
 KINDS = (kinds.POST_START_STARTED, kinds.POST_START_FINISHED)
 LONG_SECONDS = 1.0

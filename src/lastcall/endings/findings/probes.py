@@ -4,7 +4,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 
@@ -15,6 +14,7 @@ from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import listed
 from lastcall.endings.story import Change, ContainerEnding, ContainerFacts, Ending, Finding, PodFacts
 from lastcall.records import kinds
+from lastcall.world.dataclass import dataclass
 
 REFUSED = re.compile(r":(\d+): connect: connection refused")
 """What Go says of a port on which nothing listens (net.OpError)."""

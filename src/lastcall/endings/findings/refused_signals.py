@@ -3,7 +3,6 @@
 # check: pure
 
 import re
-from dataclasses import dataclass
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings.subjects import RunSubject
@@ -13,6 +12,7 @@ from lastcall.records import kinds
 from lastcall.records.hook_text import hook_failure
 from lastcall.records.said import joined
 from lastcall.records.signal_names import signal_name
+from lastcall.world.dataclass import dataclass
 
 _REFUSED = re.compile(r"(?:\bp?kill: |can't kill pid |\bkill\(\d+, ?\d+\) ).*Operation not permitted|\bkill EPERM\b")
 """What kill of shells, busybox, procps and util-linux, pkill, nginx and Node.js print."""

@@ -3,9 +3,9 @@
 # check: pure
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from lastcall.endings.story import ContainerEnding, Ending, Entry
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

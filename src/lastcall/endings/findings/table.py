@@ -7,12 +7,13 @@ row needs was not observed, is answered with "not known" and with what was missi
 # check: pure
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Generic, Protocol, TypeVar
 
 from lastcall.endings.findings.words import listed
 from lastcall.endings.story import Entry, Finding
 from lastcall.records.said import tell
+from lastcall.world.dataclass import dataclass
 
 
 class Subject(Protocol):

@@ -5,7 +5,6 @@ A signal and an exit lie in the lane of their container, where they happen, no m
 
 # check: pure
 
-from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.endings.story import OVERRUN_SECONDS, ContainerEnding, Ending, EndpointTransition, Entry, endpoint_of
@@ -16,6 +15,7 @@ from lastcall.records.sentences import DETAIL, NOISE, STEP
 from lastcall.records.signal_names import SIGKILL, signal_name
 from lastcall.records.text import seconds
 from lastcall.records.words import words_for
+from lastcall.world.dataclass import dataclass
 
 LaneKind = Literal["actor", "endpoint", "container", "output"]
 BarKind = Literal[

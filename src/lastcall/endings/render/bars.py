@@ -3,9 +3,9 @@
 # check: pure
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lastcall.endings.story import OVERRUN_SECONDS, Budget, Span
+from lastcall.world.dataclass import dataclass
 
 _SHADES = {"preStop": "▓", "waiting": "▒", "drain": "█", "unused": "░", "overrun": "!"}
 _LABELS = {"preStop": "hook", "waiting": "waiting", "drain": "drain", "unused": "unused", "overrun": "overrun"}

@@ -5,10 +5,10 @@ A `Check` is a finding of lint, the end of a Pod, or a limit of a rollout.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.records.quoting import each_unseen, log_line, one_line, several_lines, without_commands
+from lastcall.world.dataclass import dataclass
 
 Level = Literal["error", "warning", "notice", ""]
 

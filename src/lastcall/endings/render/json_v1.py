@@ -6,7 +6,7 @@ nobody saw it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from lastcall.endings import node_facts, story
@@ -16,6 +16,7 @@ from lastcall.endings.verdict import is_ongoing
 from lastcall.errors import UnreadyCause
 from lastcall.records.json_shape import Layout, key
 from lastcall.records.record import Record
+from lastcall.world.dataclass import dataclass
 
 SCHEMA: Literal["lastcall/ending/v1"] = "lastcall/ending/v1"
 RECORD_SCHEMA = "lastcall/record/v1"

@@ -4,7 +4,7 @@ Records come from several processes and may arrive a little out of order, so a l
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lastcall.endings.render.lines import live_body, live_head
@@ -15,6 +15,7 @@ from lastcall.records.record import Record
 from lastcall.records.sentences import DETAIL, STEP
 from lastcall.records.text import printable
 from lastcall.records.words import words_for
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -4,11 +4,11 @@ import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO
 
 from lastcall.endings.render.redraw import redraw
 from lastcall.records.quoting import one_line
+from lastcall.world.dataclass import dataclass
 
 LOG_SECONDS = 15.0
 """In a log a line about waiting comes so long after the last one, and only when it says something else."""

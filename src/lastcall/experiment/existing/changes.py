@@ -8,7 +8,7 @@ A process that is killed at any moment leaves the ledger, and the next one that 
 import os
 import socket
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -56,6 +56,7 @@ from lastcall.kube.client import JSON_PATCH, Client, until_answered
 from lastcall.kube.cri.sandbox.shim.procfs import start_time
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.clock import now as wall_time
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 GONE_SECONDS = 120.0

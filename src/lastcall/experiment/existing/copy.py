@@ -6,7 +6,7 @@ that is missing; what is only worth knowing is reported as unknown.
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.errors import UserError
 from lastcall.experiment.existing import differences as differing
@@ -39,6 +39,7 @@ from lastcall.kube.api import (
 )
 from lastcall.kube.client import Client
 from lastcall.manifests import Manifest, closest, manifests_of
+from lastcall.world.dataclass import dataclass
 
 DEFAULT_ACCOUNT = "default"
 """The ServiceAccount that every namespace has."""

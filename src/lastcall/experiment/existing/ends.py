@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lastcall.endings import Ending
@@ -12,6 +12,7 @@ from lastcall.kube.api import Object
 from lastcall.records.record import Record
 from lastcall.trace import Follower, OnObject, Scope, Target
 from lastcall.trace.node_agent import AgentOptions
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

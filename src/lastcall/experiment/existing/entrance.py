@@ -3,11 +3,11 @@
 # check: pure
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from lastcall.errors import UserError
 from lastcall.kube.api import Object, name_of
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ restoring can be repeated, can begin after a change that was never made, and lea
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal
 
 from lastcall.experiment.ready.readiness import is_custom
@@ -37,6 +37,7 @@ from lastcall.kube.api import (
     namespace_of,
     uid_of,
 )
+from lastcall.world.dataclass import dataclass
 
 LABEL = "lastcall-experiment"
 """On the ledger and on everything that an experiment creates: the experiment's id."""

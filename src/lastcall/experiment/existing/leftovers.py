@@ -1,7 +1,7 @@
 """What experiments have left on a cluster: their ledgers, and objects with their label that no ledger names."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.errors import WorldError
 from lastcall.experiment.existing.changes import how_to_delete, is_running, restore
@@ -19,6 +19,7 @@ from lastcall.kube.api import (
 )
 from lastcall.kube.client import Client
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 _FIX = "fix: delete each ConfigMap that no experiment of yours has written: kubectl delete configmap NAME -n NAMESPACE"
 

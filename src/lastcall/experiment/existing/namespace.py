@@ -1,7 +1,7 @@
 """A namespace of a context as a place for experiments: a plan that is agreed to, a ledger, and all of it put back."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.contexts import explained
 from lastcall.experiment.existing.changes import Changes
@@ -15,6 +15,7 @@ from lastcall.kube.client import Client, ConnectionLost
 from lastcall.records.said import tell
 from lastcall.trace.node_agent import AgentOptions
 from lastcall.world.clock import RealClock
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 Confirm = Callable[[Plan], None]

@@ -3,9 +3,9 @@
 # check: pure
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lastcall.kube.api import Resource
+from lastcall.world.dataclass import dataclass
 
 ROLE = "lastcall"
 """What the role is called in the commands that are proposed."""

@@ -3,13 +3,13 @@
 # check: pure
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.errors import UserError
 from lastcall.experiment.existing.ledger import claim_templates
 from lastcall.experiment.rollout.fields import replicas_after
 from lastcall.kube.api import DAEMONSETS, Object, Resource, name_of
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.manifests import Manifest

@@ -6,7 +6,7 @@ disruption, a hook's sleep) and the API server's stamps, whose clock is looked a
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from lastcall.contexts import NotOneOffset, Offset, Sample, clock_sample, offset_of
@@ -18,6 +18,7 @@ from lastcall.records.record import Record
 from lastcall.trace import SECOND, MissingRight, condition_of, deletion_of, stamp_ns
 from lastcall.traffic import Moment, Outage, PodLife, ids_printed, pod_lives
 from lastcall.world.clock import monotonic, now
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 
 LATE_SECONDS = 1.0

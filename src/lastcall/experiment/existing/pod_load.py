@@ -6,7 +6,7 @@ converted to ours, wrong by at most `offset.error`.
 
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 import orjson
@@ -22,6 +22,7 @@ from lastcall.kube.api import PODS, Object, StatusError
 from lastcall.kube.client import ConnectionLost
 from lastcall.traffic import Load, Outcome
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.dataclass import dataclass
 
 NAME = "lastcall-load"
 PORT = 8099

@@ -1,11 +1,11 @@
 """A client of an API server that restarts: what can be asked twice is asked again."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.kube.client import Client, until_answered
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 _ASKS = ("get", "list")
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import ClassVar
 
@@ -29,6 +29,7 @@ from lastcall.records.record import Recorder
 from lastcall.trace import Target
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.clock import now as wall_time
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 

@@ -5,7 +5,7 @@ import math
 import socket
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lastcall.endings import said
@@ -74,6 +74,7 @@ from lastcall.traffic import (
     with_lags,
 )
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 
 if TYPE_CHECKING:

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from lastcall.errors import LastcallError
 from lastcall.experiment.ready.objects import Objects
 from lastcall.experiment.ready.readiness import is_custom
 from lastcall.kube.api import NAMESPACES, PODS, Object, StatusError, namespace_of, uid_of
 from lastcall.manifests.applying import Named
+from lastcall.world.dataclass import dataclass
 
 __tracebackhide__ = True  # pytest shows the caller's line
 

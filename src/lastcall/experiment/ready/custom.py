@@ -4,13 +4,13 @@ Its controller is followed, not imitated: what its status says counts where it s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lastcall.errors import UserError
 from lastcall.experiment.ready.readiness import Replicas
 from lastcall.experiment.reasons.why_not_ready import is_ready
 from lastcall.kube.api import PODS, Object, Resource, StatusError, annotations_of, is_not_found, name_of, namespace_of
 from lastcall.kube.client import Client
+from lastcall.world.dataclass import dataclass
 
 _RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 

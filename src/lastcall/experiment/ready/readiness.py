@@ -6,7 +6,6 @@ DaemonSetStatusViewer). For kinds that Kubernetes does not have: cli-utils pkg/k
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api import (
@@ -24,6 +23,7 @@ from lastcall.kube.api import (
     Resource,
     get_condition,
 )
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.experiment.reasons.pod_watch import FollowedPod

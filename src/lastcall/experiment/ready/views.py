@@ -4,7 +4,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from lastcall.endings import HOPELESS, hopeless_reason
 from lastcall.experiment.ready.custom import scaled, why_unsettled
@@ -18,6 +17,7 @@ from lastcall.manifests import Manifest
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 LOOK_SECONDS = 0.05
 _NAMED = 3

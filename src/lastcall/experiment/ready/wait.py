@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.endings import hopeless_reason
 from lastcall.errors import Crashed, NotReady
@@ -20,6 +20,7 @@ from lastcall.kube.client import Client, ConnectionLost
 from lastcall.manifests.applying import Named
 from lastcall.records.text import without_repeats
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 
 __tracebackhide__ = True  # pytest shows the caller's line

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from lastcall.endings import is_crash_looping, unschedulable_message
@@ -31,6 +31,7 @@ from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.records.words import words_for
 from lastcall.world.clock import Clock, monotonic, now
+from lastcall.world.dataclass import dataclass
 
 _LOOK_SECONDS = 1.0
 """Between two looks at whether waiting changes anything."""

@@ -4,7 +4,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from lastcall.endings import (
     PRINTED_BY_INIT,
@@ -26,6 +25,7 @@ from lastcall.kube.api import Object, name_of, namespace_of, uid_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.records.text import printable, without_repeats
+from lastcall.world.dataclass import dataclass
 
 _LESS = ("probeFailed", "crashLoop", "restartedPostStart")
 """Causes of which the record of an end says more."""

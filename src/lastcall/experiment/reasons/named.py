@@ -4,12 +4,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.endings import Change, Finding, ProgramChange
 from lastcall.errors import UnreadyCause
 from lastcall.records.text import printable
+from lastcall.world.dataclass import dataclass
 
 _FIX = re.compile(r"  fix: (?P<advice>.*) \[(?P<id>\w+)\]\Z", re.DOTALL)
 """As `causes.py:fix_of` words it."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.experiment.reasons.pod_watch import follow_kind
 from lastcall.kube.api import (
@@ -18,6 +18,7 @@ from lastcall.kube.api import (
 from lastcall.kube.client import Client
 from lastcall.kube.controllers import controller_of
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 
 _MOST_LEVELS = 3

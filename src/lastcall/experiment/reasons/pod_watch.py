@@ -4,7 +4,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lastcall.experiment.reasons.why_not_ready import is_ready
@@ -13,6 +13,7 @@ from lastcall.kube.client import Client, ConnectionLost
 from lastcall.records import kinds
 from lastcall.records.record import Evidence, Recorder
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.client import PodGoneSeen, PodReadySeen

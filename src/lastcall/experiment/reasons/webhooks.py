@@ -4,11 +4,11 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from lastcall.endings import fix_of
 from lastcall.kube.api import Object, labels_of, name_of, namespace_of, selector_of_labels
 from lastcall.records.said import tell
+from lastcall.world.dataclass import dataclass
 
 _DENIED = re.compile(r'admission webhook "(?P<webhook>[^"]+)" denied the request')
 _FAILED = re.compile(r'failed calling webhook "(?P<webhook>[^"]+)"')

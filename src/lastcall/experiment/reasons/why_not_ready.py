@@ -4,7 +4,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
@@ -25,6 +25,7 @@ from lastcall.endings import (
 )
 from lastcall.experiment.reasons.webhooks import Webhooks, fixes_of_webhook
 from lastcall.kube.api import Object, name_of, namespace_of, uid_of
+from lastcall.world.dataclass import dataclass
 
 _DISK_FULL = "No space left on device"
 

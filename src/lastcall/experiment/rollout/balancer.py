@@ -5,13 +5,14 @@ the Pods' addresses themselves: what kube-proxy does is not important for them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.kube.api import ENDPOINTSLICES, Object, name_of
 from lastcall.kube.client import Client, Informer
 from lastcall.kube.proxy import DelayLine
 from lastcall.traffic import PodLife, exactly
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.delays import Delay
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

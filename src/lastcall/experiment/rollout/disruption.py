@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.endings import fix_of, said
@@ -24,6 +23,7 @@ from lastcall.kube.api import (
 from lastcall.kube.client import Client, commands_for, missing_right
 from lastcall.manifests import Manifest
 from lastcall.world.clock import Clock, monotonic, now, rfc3339
+from lastcall.world.dataclass import dataclass
 
 LOOK_SECONDS = 0.05
 SURE_SECONDS = 2.0

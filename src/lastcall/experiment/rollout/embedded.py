@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from lastcall.endings.render import AboutCluster, about_cluster
@@ -40,6 +40,7 @@ from lastcall.traffic import (
     serving_containers,
 )
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ request was under way when a Pod stopped. From that the edge is predicted for ea
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from lastcall.errors import UserError
@@ -37,6 +37,7 @@ from lastcall.traffic import (
     smallest_grace,
 )
 from lastcall.world.clock import RealClock, monotonic
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.experiment.rollout.options import RolloutOptions

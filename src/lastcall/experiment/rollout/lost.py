@@ -1,10 +1,10 @@
 """Describe lost requests: each in a sentence, and those that are alike once."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from lastcall.records import kinds
 from lastcall.traffic import LONG_LIVED, LostRequest
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

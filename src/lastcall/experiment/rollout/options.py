@@ -2,11 +2,12 @@
 
 # check: pure
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lastcall.experiment.options import ExperimentOptions
 from lastcall.traffic import Load, MaxLost, Thresholds
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.experiment.not_simulated import Note

@@ -6,7 +6,7 @@ most of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from lastcall.experiment.rollout.workload import others_of
 from lastcall.kube.cluster import PropagationPlan
 from lastcall.manifests import Manifest
 from lastcall.traffic import Kind, KindEnd, MeasuredEnd, drains, last_safe, short_seconds
+from lastcall.world.dataclass import dataclass
 from lastcall.world.delays import parse_delay
 from lastcall.world.world import World
 

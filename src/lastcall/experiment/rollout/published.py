@@ -6,13 +6,14 @@ how it failed to, only the node can say.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api import Object, name_of, namespace_of
 from lastcall.kube.cluster import LOOPBACK, PublishedPort, PublishedPorts
 from lastcall.traffic import LOST, Lost, Outcome
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

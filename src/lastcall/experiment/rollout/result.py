@@ -1,7 +1,6 @@
 """What one experiment of `lastcall rollout` found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lastcall.endings import Ending
 from lastcall.endings.render import AboutCluster
@@ -9,6 +8,7 @@ from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.reasons.failures import NotWell
 from lastcall.kube.api import Object
 from lastcall.traffic import Account, Judgement, Outcome, PodLife, Span
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 
 from lastcall.experiment.ready.views import LOOK_SECONDS
 from lastcall.experiment.rollout.result import Result
@@ -12,6 +11,7 @@ from lastcall.kube.api import name_of
 from lastcall.records.said import tell
 from lastcall.traffic import Control, Judgement, asks_the_application, judge
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lastcall.endings import ProgramChange, fix, fix_of, said
@@ -22,6 +22,7 @@ from lastcall.traffic import (
     serving_containers,
     unanswered,
 )
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.experiment.rollout.options import RolloutOptions

@@ -4,7 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from lastcall.endings.render import AboutCluster
@@ -18,6 +18,7 @@ from lastcall.kube.api import Object
 from lastcall.manifests import Applied, Manifest
 from lastcall.traffic import Account, Judgement, Outcome, PodLife
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

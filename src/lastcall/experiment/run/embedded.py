@@ -3,7 +3,7 @@
 # check: observes because it sent the DELETE
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from lastcall.endings import Ending, build_endings, pod_facts
@@ -27,6 +27,7 @@ from lastcall.records import kinds
 from lastcall.records.record import Record, Recorder
 from lastcall.world.clock import monotonic
 from lastcall.world.clock import now as wall_time
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.client import DeleteSent

@@ -2,10 +2,10 @@
 
 # check: pure
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.experiment.options import ExperimentOptions
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.experiment.rollout.options import RolloutOptions

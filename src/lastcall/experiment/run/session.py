@@ -5,7 +5,6 @@ existing one.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.endings import Ending, pod_facts
@@ -20,6 +19,7 @@ from lastcall.experiment.run.workspace import Run
 from lastcall.kube.api import DAEMONSETS, PODS
 from lastcall.manifests import OWNERS, Applied
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar
 
 from lastcall.endings import Ending
@@ -16,6 +16,7 @@ from lastcall.kube.api import Object
 from lastcall.manifests import Applied, Manifest
 from lastcall.records.record import Recorder
 from lastcall.world.clock import Clock, RealClock, monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ Sources: component-helpers storage/volume/{helpers,pv_helpers}.go, storage/ephem
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import (
@@ -25,6 +24,7 @@ from lastcall.kube.api.meta import (
 from lastcall.kube.api.quantity import Quantity, parse_quantity
 from lastcall.kube.api.scheduling import matches_term
 from lastcall.kube.api.selectors import selector_of_expressions
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.storage import PersistentVolume

@@ -6,13 +6,13 @@ Sources: pkg/controller/disruption (getExpectedPodCount), component-helpers apps
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import AnyObject
 from lastcall.kube.api.pods.spec import DISRUPTION_TARGET
 from lastcall.kube.api.selectors import NOTHING, LabelSelector, selector_of_expressions
 from lastcall.kube.api.text.numbers import scaled
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.meta import Condition

@@ -4,10 +4,11 @@ Source: apimachinery pkg/util/validation/field/errors.go.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+
+from lastcall.world.dataclass import dataclass
 
 REQUIRED = "FieldValueRequired"
 INVALID = "FieldValueInvalid"

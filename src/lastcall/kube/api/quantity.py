@@ -7,10 +7,11 @@ Source: apimachinery pkg/api/resource/quantity.go, suffix.go.
 # check: pure
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
+
+from lastcall.world.dataclass import dataclass
 
 Format = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
 

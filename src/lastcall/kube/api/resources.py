@@ -1,6 +1,6 @@
 """The kinds that lastcall serves, by group, version and plural name."""
 
-from dataclasses import dataclass
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ label conversions of pkg/apis/core/v1/conversion.go.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
 
 from lastcall.kube.api import errors
@@ -18,6 +17,7 @@ from lastcall.kube.api.meta import AnyObject, Object, name_of, namespace_of
 from lastcall.kube.api.names import is_label_value, is_qualified_name
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.text.numbers import int_of
+from lastcall.world.dataclass import dataclass
 
 Operator = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
 

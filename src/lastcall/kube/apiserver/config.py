@@ -1,13 +1,14 @@
 """What an API server is started with."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.features.releases import DEFAULT_VERSION
 from lastcall.kube.api.meta import Object
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.proxying.aggregation.front_proxy import FrontProxy
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.apiserver.audit.log import AuditOptions

@@ -14,7 +14,6 @@ pkg/registry/core/pod/strategy.go:CheckGracefulDelete, pkg/registry/core/namespa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
@@ -25,6 +24,7 @@ from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS
 from lastcall.kube.api.text.times import later, parse_rfc3339
 from lastcall.records.rules import BEFORE_DELETE, DELETE, DELETE_NAMESPACE, MARK_AS_DELETING, Rule
 from lastcall.world.clock import rfc3339
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.cluster import Namespace

@@ -10,7 +10,6 @@ Sources: apiserver pkg/endpoints/discovery, pkg/endpoints/discovery/aggregated, 
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import orjson
 
@@ -20,6 +19,7 @@ from lastcall.kube.api.features.releases import RELEASES
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import BINDINGS, COMPUTED, REVIEWS, Resource
 from lastcall.kube.apiserver.conversions.table import stored_resource
+from lastcall.world.dataclass import dataclass
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")

@@ -3,7 +3,7 @@
 # check: many attributes Operations because each is a verb of a class of its own, under the name by which it is asked
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from lastcall.kube.apiserver.verbs.scales import Scales
 from lastcall.kube.apiserver.verbs.update import Update
 from lastcall.kube.apiserver.verbs.writing import Writing
 from lastcall.world.clock import now
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     import ssl

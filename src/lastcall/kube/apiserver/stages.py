@@ -6,7 +6,6 @@ finds objects in them: that circle is closed by `Finding`, whose kinds are fille
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -80,6 +79,7 @@ from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.client.api import Client
 from lastcall.kube.store.api import Store
 from lastcall.records.record import Recorder
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

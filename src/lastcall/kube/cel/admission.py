@@ -5,12 +5,12 @@ jsonpatch.go}.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lastcall.kube.cel import types
 from lastcall.kube.cel.environment import Environment
 from lastcall.kube.cel.libraries.every import KUBERNETES, MUTATION
 from lastcall.kube.cel.types import Type, TypeProvider
+from lastcall.world.dataclass import dataclass
 
 VARIABLES = "kubernetes.variables"
 """The type of `variables`."""

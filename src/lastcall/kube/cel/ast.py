@@ -3,10 +3,10 @@
 Every node has an `id`, unique within one tree: types, references, costs and positions are kept by id beside the tree.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from lastcall.kube.cel.values import Scalar
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ All sums and products stop at the biggest uint64, which means "no bound".
 """
 
 import math
-from dataclasses import dataclass
 from typing import Protocol
 
 from lastcall.kube.cel.types import Type
+from lastcall.world.dataclass import dataclass
 
 UNBOUNDED = 2**64 - 1
 

@@ -1,11 +1,11 @@
 """What the checker found out about a tree, by the ids of its nodes: the interpreter needs no more than this."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lastcall.kube.cel.ast import Tree
 from lastcall.kube.cel.types import Type
 from lastcall.kube.cel.values import NOTHING
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """What expressions of one place may name, and their programs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from lastcall.kube.cel.bounds import Bounds
 from lastcall.kube.cel.checked import Checked
@@ -15,6 +14,7 @@ from lastcall.kube.cel.running.planning import Bindings, bindings_of, plan
 from lastcall.kube.cel.running.program import Outcome, Plan
 from lastcall.kube.cel.types import Type, TypeProvider
 from lastcall.kube.cel.values import EvaluationError
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

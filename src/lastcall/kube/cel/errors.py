@@ -1,7 +1,8 @@
 """What is wrong with an expression before it runs, in cel-go's words and form (common/error.go, common/errors.go)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from lastcall.world.dataclass import dataclass
 
 MOST_SHOWN = 100
 LONGEST_LINE = 16384

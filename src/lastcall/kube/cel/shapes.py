@@ -5,7 +5,7 @@ Source: apiserver pkg/cel/common/schemas.go, pkg/cel/types.go, pkg/cel/escaping.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,7 @@ from lastcall.kube.cel.types import (
     map_of,
     object_type,
 )
+from lastcall.world.dataclass import dataclass
 
 MAX_REQUEST = 3 << 20
 """Bytes of the biggest request."""

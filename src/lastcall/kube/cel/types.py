@@ -1,8 +1,10 @@
 """Types of CEL (cel-go common/types/types.go) and the declarations that the checker resolves calls with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
+
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

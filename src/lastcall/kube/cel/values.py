@@ -9,6 +9,8 @@ Objects of the API come as the dicts and lists that JSON made of them, never cop
 (a date-time is a timestamp, a list is a set) is the business of a `View`, which reads a dict or a list lazily.
 """
 
+# check: allow dataclasses.dataclass because timestamps and durations have an order
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias, runtime_checkable

@@ -9,11 +9,11 @@ not change them (see `lastcall.kube.api.meta.copy_object`).
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from lastcall.kube.api.meta import AnyObject, Object
 from lastcall.kube.api.resources import Resource
+from lastcall.world.dataclass import dataclass
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

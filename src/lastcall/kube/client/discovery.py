@@ -7,7 +7,7 @@ Source: client-go discovery (discovery_client.go:ServerPreferredResources, aggre
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 import orjson
@@ -16,6 +16,7 @@ from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import REVIEWS, SERVED, PartialResource, Resource
 from lastcall.kube.client.api import ConnectionLost
+from lastcall.world.dataclass import dataclass
 
 AGGREGATED = ",".join(
     (

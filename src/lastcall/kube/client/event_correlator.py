@@ -4,13 +4,14 @@ Pure but for its memory; `now` is given. Source: client-go tools/record/events_c
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from lastcall.kube.api.meta import Object, copy_object
 from lastcall.kube.client.workqueue import TokenBucket
 from lastcall.world.clock import rfc3339
+from lastcall.world.dataclass import dataclass
 
 V = TypeVar("V")
 

@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
@@ -20,6 +19,7 @@ from lastcall.kube.api.resources import LEASES, Resource
 from lastcall.kube.client.api import Client, ConnectionLost, ListResult, WatchEvent
 from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic, now, rfc3339_micro
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks, unless
 from lastcall.world.world import World
 

@@ -11,11 +11,11 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from lastcall.world.clock import monotonic
 from lastcall.world.counting import Family, Histogram, exponential
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 K = TypeVar("K", bound=Hashable)

@@ -8,7 +8,8 @@ the control plane, which routes between them, by a veth pair: cutting it is losi
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from lastcall.world.dataclass import dataclass
 
 STATE_DIR = "/lastcall"
 """A tmpfs in the cluster's own mount namespace: image layers, ConfigMaps and Secrets, what processes share."""

@@ -7,10 +7,11 @@ the CPU time. Elsewhere only the scheduler and the kubelet count with it.
 # check: pure
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 from lastcall.kube.api.quantity import Quantity, QuantityError, parse_quantity
+from lastcall.world.dataclass import dataclass
 
 RESOURCES = ("cpu", "memory", "ephemeral-storage")
 ENFORCED = ("cpu", "memory")

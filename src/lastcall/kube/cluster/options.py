@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from lastcall.kube.api.features.releases import DEFAULT_VERSION
 from lastcall.kube.cluster.layout import CONTROL_PLANE_IP, STATE_DIR, NodeLayout, layouts, roles
 from lastcall.kube.cluster.node_capacity import NodeCapacity
 from lastcall.kube.cluster.propagation import PropagationPlan
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Self
 
 from lastcall.kube.cluster.control.node import node_control_pair
@@ -23,6 +23,7 @@ from lastcall.kube.cri.sandbox.cgroups.place import Place, make_place
 from lastcall.kube.node.meminfo import read_meminfo
 from lastcall.kube.node.pods.user_ids import UserIDs
 from lastcall.records.ring import Ring
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

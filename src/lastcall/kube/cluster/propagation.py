@@ -11,9 +11,10 @@ On one machine it is a millisecond, which hides the race that loses requests in 
 # check: pure
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
+from lastcall.world.dataclass import dataclass
 from lastcall.world.delays import NONE, Delay, parse_delay
 
 HOPS = ("controller", "watch", "kernel", "balancer")

@@ -13,13 +13,14 @@ import fcntl
 import os
 import struct
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil
 
 from lastcall.kube.cluster.directory import own_directory
 from lastcall.kube.cluster.errors import DirectoryError
 from lastcall.kube.cri.sandbox.shim.procfs import id_map
 from lastcall.kube.node.pods.user_ids import IDS_PER_POD, UserIDs
+from lastcall.world.dataclass import dataclass
 
 REGION = range(0x7000_0000, 0x7FFE_0000)
 PODS_PER_BLOCK = 128

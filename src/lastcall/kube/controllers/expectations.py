@@ -5,9 +5,10 @@ make the same decision twice. Source: pkg/controller/controller_utils.go:Control
 UIDTrackingControllerExpectations.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.dataclass import dataclass
 
 EXPIRY_SECONDS = 300.0
 """After this long a controller counts anyway (`ExpectationsTimeout`)."""

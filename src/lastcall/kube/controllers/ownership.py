@@ -6,7 +6,6 @@ Sources: apimachinery pkg/apis/meta/v1/controller_ref.go, pkg/controller/control
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, cast
 
 from lastcall.kube.api.errors import StatusError, is_not_found
@@ -14,6 +13,7 @@ from lastcall.kube.api.meta import AnyObject, Object, T, is_terminating, labels_
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.selectors import LabelSelector
 from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH, Client
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.meta import OwnerReference

@@ -11,10 +11,11 @@ import fnmatch
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from lastcall.kube.cri.api import AuthConfig
+from lastcall.world.dataclass import dataclass
 
 _DOCKER_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -8,7 +8,7 @@ every record it writes says `predicted` (`simulated_reports.py`). What container
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -48,6 +48,7 @@ from lastcall.records.kinds import (
 )
 from lastcall.records.record import Recorder
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

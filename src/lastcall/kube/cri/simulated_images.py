@@ -2,9 +2,9 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lastcall.kube.cri.api import AuthConfig, Image, RuntimeServiceError
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 

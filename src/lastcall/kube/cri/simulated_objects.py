@@ -1,7 +1,7 @@
 """What the simulated runtime has: sandboxes, containers, and who listens to their events."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 from lastcall.kube.cri.api import (
@@ -15,6 +15,7 @@ from lastcall.kube.cri.api import (
 )
 from lastcall.kube.cri.simulated_images import image_of
 from lastcall.kube.cri.simulated_program import Program
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(slots=True)

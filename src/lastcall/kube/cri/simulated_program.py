@@ -2,10 +2,11 @@
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from lastcall.kube.cri.api import ContainerConfig, PodSandboxConfig
+from lastcall.world.dataclass import dataclass
 
 PROGRAM_ANNOTATION = "lastcall.dev/program"
 """Pod annotation that names a program for all containers; `lastcall.dev/program.<container>` for one."""

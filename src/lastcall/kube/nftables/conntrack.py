@@ -7,10 +7,10 @@ Source: pkg/proxy/conntrack/cleanup.go:CleanStaleEntries. TCP connections are ne
 import errno
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Address
 from socket import AF_INET, IPPROTO_UDP
 
+from lastcall.world.dataclass import dataclass
 from lastcall.world.netlink import NETLINK_NETFILTER, Message, NetlinkSocket, attribute, attributes
 
 _GET, _DELETE = (1 << 8) | 1, (1 << 8) | 2

@@ -3,10 +3,11 @@
 Neutral: `text` writes it for libnftables, `encode` for the kernel.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from lastcall.kube.nftables.statements import Rule
+from lastcall.world.dataclass import dataclass
 
 Shape = Literal[
     "addresses",

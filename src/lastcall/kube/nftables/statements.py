@@ -7,10 +7,10 @@ packet here (`FAMILY`, `_SOURCE`, `_DESTINATION`); another family is another set
 import socket
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 
+from lastcall.world.dataclass import dataclass
 from lastcall.world.netlink import attribute
 
 FAMILY = "ip"

@@ -6,8 +6,6 @@ syncer, which needs the statuses, which ask the workers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lastcall.kube.node.housekeeping import Housekeeping
 from lastcall.kube.node.parts.common import Callbacks, Common, Given, make_common
 from lastcall.kube.node.parts.containers import Containers, make_containers
@@ -17,6 +15,7 @@ from lastcall.kube.node.parts.sources import PodSources, make_sources
 from lastcall.kube.node.parts.status import PodReports, make_reports
 from lastcall.kube.node.parts.work import PodWork, make_work
 from lastcall.kube.node.workers.syncer import KubeletPodSyncer
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

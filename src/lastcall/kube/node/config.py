@@ -7,7 +7,7 @@ Every change of the watch is a new SET of Pods; it is compared by UID with the S
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from lastcall.kube.api.meta import is_terminating, uid_of
 from lastcall.kube.api.resources import PODS
 from lastcall.kube.client.api import Client
 from lastcall.kube.client.informer import Informer
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

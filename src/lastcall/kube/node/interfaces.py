@@ -8,7 +8,7 @@ place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from lastcall.kube.api.meta import AnyObject
@@ -21,6 +21,7 @@ from lastcall.kube.cri.api import (
     PodSandboxState,
     PodSandboxStatus,
 )
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container

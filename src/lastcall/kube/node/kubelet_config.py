@@ -1,7 +1,7 @@
 """What a kubelet is started with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.kube.api.features.gates import feature_gates
 from lastcall.kube.api.features.releases import DEFAULT_VERSION
@@ -12,6 +12,7 @@ from lastcall.kube.node.logs.rotation import ContainerLogPolicy
 from lastcall.kube.node.pods.cgroups import DEFAULT_POD_PIDS_LIMIT
 from lastcall.kube.node.pods.user_ids import UserIDs
 from lastcall.kube.node.versions import behaviour_of
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

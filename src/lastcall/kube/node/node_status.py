@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -25,6 +25,7 @@ from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.kube.node.interfaces import EventRecorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339, rfc3339_micro
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

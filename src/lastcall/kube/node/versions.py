@@ -9,7 +9,7 @@ written. Source: the release trees of 1.23, 1.27 and 1.36 and the change logs be
 
 # check: pure
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from lastcall.kube.api.features.gates import (
     POD_DISRUPTION_CONDITIONS,
@@ -19,6 +19,7 @@ from lastcall.kube.api.features.gates import (
     FeatureGates,
 )
 from lastcall.kube.api.features.releases import DEFAULT_VERSION
+from lastcall.world.dataclass import dataclass
 
 VERSIONS: tuple[str, ...] = ("1.23", "1.27", "1.36", "1.37")
 """Those that a cluster can be asked for."""

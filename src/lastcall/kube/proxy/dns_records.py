@@ -9,11 +9,12 @@ with `pods insecure`: a Pod's name is its address, and nobody looks whether such
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from ipaddress import AddressValueError, IPv4Address
 from typing import TYPE_CHECKING, Literal
 
 from lastcall.kube.api.meta import labels_of, name_of, namespace_of
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.service import EndpointPort, EndpointSlice, Service

@@ -6,13 +6,13 @@ Source: pkg/proxy/endpointslicecache.go (endpointInfoByServicePort, addEndpoints
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import labels_of, name_of, namespace_of
 from lastcall.kube.proxy.services import LABEL_PROXY_NAME, ServiceKey, is_port
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.service import EndpointSlice

@@ -7,11 +7,11 @@ get traffic: so the balancer leaves a node before the last of its connections ha
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from lastcall.kube.proxy.services import ServiceKey
 from lastcall.world import crash_guard
+from lastcall.world.dataclass import dataclass
 
 MOST_CONNECTIONS = 100
 """Of a Service; above that a new one takes the place of a silent or an idle one."""

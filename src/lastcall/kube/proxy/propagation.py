@@ -7,10 +7,10 @@ have a delay that can be set: API → proxy (the watch) and proxy → kernel (th
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 T = TypeVar("T")

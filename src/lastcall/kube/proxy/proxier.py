@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from lastcall.kube.api.resources import ENDPOINTSLICES, NODES, SERVICES
@@ -35,6 +35,7 @@ from lastcall.kube.proxy.view import ServiceView, View, key_of
 from lastcall.records.kinds import RULES_REFUSED
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks, unless
 from lastcall.world.world import World
 

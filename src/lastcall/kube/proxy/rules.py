@@ -8,13 +8,13 @@ externalTrafficPolicy Local an inside source may go to any endpoint, an outside 
 # check: pure
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.kube.proxy.endpoints import Endpoint, PortKey
 from lastcall.kube.proxy.names import API_SERVER
 from lastcall.kube.proxy.services import Service, ServicePort
 from lastcall.kube.proxy.topology import Categorized, Node, categorize_endpoints
+from lastcall.world.dataclass import dataclass
 
 Backend = tuple[str, int]
 """(address, port) of an endpoint."""

@@ -4,10 +4,10 @@ Source: pkg/proxy/serviceport.go:newBaseServiceInfo, pkg/proxy/util/utils.go:Sho
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
 from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of
+from lastcall.world.dataclass import dataclass
 
 LABEL_PROXY_NAME = "service.kubernetes.io/service-proxy-name"
 """A Service with this label is another proxy's."""

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import resource_version_of
@@ -14,6 +13,7 @@ from lastcall.records import rules
 from lastcall.records.kinds import ENDPOINT_CHANGE_SEEN, ENDPOINT_RULES_WRITTEN
 from lastcall.records.record import Recorder
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

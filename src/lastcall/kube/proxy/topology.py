@@ -6,9 +6,9 @@ Source: pkg/proxy/topology.go:CategorizeEndpoints, topologyModeFromHints.
 # check: pure
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lastcall.kube.proxy.endpoints import Endpoint
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

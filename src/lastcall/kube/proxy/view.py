@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import AnyObject, Object, labels_of, name_of, namespace_of
@@ -13,6 +13,7 @@ from lastcall.kube.proxy.health import ServiceHealth
 from lastcall.kube.proxy.rules import PortRules, local_ready_addresses, rules_of
 from lastcall.kube.proxy.services import Service, ServiceKey, parse_service
 from lastcall.kube.proxy.topology import Node
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.service import EndpointSlice

@@ -8,7 +8,6 @@ refuses a node is the one that counts) and pkg/scheduler/framework/types.go:FitE
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from lastcall.kube.api.scheduling import NO_SCHEDULE, UNSCHEDULABLE, matches_node, tolerates, untolerated
 from lastcall.kube.scheduler.cache import Cache
@@ -16,6 +15,7 @@ from lastcall.kube.scheduler.node_info import NodeInfo
 from lastcall.kube.scheduler.pod_affinity import AffinityState
 from lastcall.kube.scheduler.pod_info import PodInfo
 from lastcall.kube.scheduler.topology_spread import SpreadState
+from lastcall.world.dataclass import dataclass
 
 NO_NODES = "no nodes available to schedule pods"
 NO_CLAIMS = "no new claims to deallocate"

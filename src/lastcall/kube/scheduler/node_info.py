@@ -5,13 +5,14 @@ Source: pkg/scheduler/framework/types.go:NodeInfo.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import labels_of
 from lastcall.kube.api.scheduling import taints_of
 from lastcall.kube.scheduler.pod_info import HostPort, PodInfo
 from lastcall.kube.scheduler.pod_resources import PODS, amounts
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Node

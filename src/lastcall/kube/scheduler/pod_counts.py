@@ -7,10 +7,10 @@ them.
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from lastcall.kube.scheduler.pod_info import PodInfo
 from lastcall.kube.scheduler.terms import AffinityTerm, NamespaceLabels, PodSelection
+from lastcall.world.dataclass import dataclass
 
 MAX_SELECTIONS = 2048
 

@@ -6,7 +6,6 @@ Source: pkg/scheduler/framework/types.go:PodInfo.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
@@ -16,6 +15,7 @@ from lastcall.kube.api.pods.spec import is_restartable_init
 from lastcall.kube.api.scheduling import required_node_terms
 from lastcall.kube.scheduler.pod_resources import CPU, DEFAULT_REQUESTS, MEMORY, counts, held_spec, pod_requests
 from lastcall.kube.scheduler.terms import NO_TERMS, PodTerms, SpreadConstraint, pod_terms, spread_constraints
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod, PodSpec

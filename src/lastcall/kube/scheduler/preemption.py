@@ -8,7 +8,6 @@ Sources: pkg/scheduler/framework/preemption/preemption.go, plugins/defaultpreemp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import name_of, namespace_of
@@ -19,6 +18,7 @@ from lastcall.kube.scheduler.filters import CycleState, Diagnosis, Refusal, list
 from lastcall.kube.scheduler.node_info import NodeInfo
 from lastcall.kube.scheduler.placement import refusal_with_nominated
 from lastcall.kube.scheduler.pod_info import PodInfo
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.policy import PodDisruptionBudget

@@ -9,12 +9,12 @@ import asyncio
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.kube.scheduler.pod_info import PodInfo
 from lastcall.world import crash_guard
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.dataclass import dataclass
 
 INITIAL_BACKOFF_SECONDS = 1.0
 MAX_BACKOFF_SECONDS = 10.0

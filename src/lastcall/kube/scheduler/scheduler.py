@@ -9,7 +9,6 @@ beside the next cycles, with the Pod assumed to be on its node already.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lastcall.kube.api.errors import StatusError, is_not_found
@@ -35,6 +34,7 @@ from lastcall.records.kinds import POD_SCHEDULED
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -8,11 +8,11 @@ Sources: pkg/scheduler/framework/types.go:AffinityTerm, plugins/podtopologysprea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import AnyObject
 from lastcall.kube.api.selectors import LabelSelector, Requirement, selector_of_expressions
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import PodSpec

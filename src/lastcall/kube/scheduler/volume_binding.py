@@ -6,7 +6,7 @@ Source: pkg/scheduler/framework/plugins/volumebinding/{volume_binding,binder}.go
 # check: pure
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.kube.api.claims import (
     NO_PROVISIONER,
@@ -22,6 +22,7 @@ from lastcall.kube.api.claims import (
     reaches_node,
 )
 from lastcall.kube.api.meta import AnyObject, Object, annotations_of, is_terminating, name_of, namespace_of
+from lastcall.world.dataclass import dataclass
 
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"

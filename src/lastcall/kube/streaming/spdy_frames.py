@@ -6,9 +6,11 @@ are compressed with one zlib stream per direction and a dictionary that both sid
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from struct import Struct, error, unpack_from
+
+from lastcall.world.dataclass import dataclass
 
 VERSION = 3
 FLAG_FIN = 1

@@ -1,12 +1,12 @@
 """`deployment/web`, `deploy/web`, `web` (a Pod), or the object itself: what a reference names. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from lastcall.errors import LastcallError
 from lastcall.kube.api import PODS, SERVED, Object, Resource
+from lastcall.world.dataclass import dataclass
 
 _NAMED = 8
 """Kinds of CustomResourceDefinitions in an error."""

@@ -3,7 +3,7 @@
 # check: pure
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api import Object, labels_of, name_of, namespace_of, uid_of
@@ -12,6 +12,7 @@ from lastcall.records.record import Record
 from lastcall.trace.auditing.index import SERVERS_APART_NS, WATCH_LATE_NS, AuditIndex
 from lastcall.trace.auditing.requests import AuditedWrite
 from lastcall.trace.stamps import SECOND, Clocks, stamp_ns
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.apiserver import OwnerDeleted, OwnerWritten

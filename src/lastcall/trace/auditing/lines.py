@@ -6,13 +6,14 @@ No I/O: `AuditInput` is given the bytes.
 # check: pure
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import orjson
 
 from lastcall.trace.auditing.index import AuditIndex
 from lastcall.trace.auditing.requests import read_event
+from lastcall.world.dataclass import dataclass
 
 LONGEST_LINE = 16 << 20
 """A longer one is skipped: an event of a list at level RequestResponse may be long, and says nothing of an end."""

@@ -7,10 +7,11 @@ import errno
 import os
 import stat
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.errors import UserError
 from lastcall.trace.auditing.lines import AuditInput
+from lastcall.world.dataclass import dataclass
 from lastcall.world.files import irregular
 from lastcall.world.world import World
 

@@ -6,8 +6,9 @@ Loopback is the rule: it listens elsewhere only when an address says so, and sen
 # check: pure
 
 import ipaddress
-from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
+
+from lastcall.world.dataclass import dataclass
 
 DEFAULT_LISTEN = "127.0.0.1:9464"
 """The port that OpenTelemetry's specification has for Prometheus exporters (`OTEL_EXPORTER_PROMETHEUS_PORT`)."""

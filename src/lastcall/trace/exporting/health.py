@@ -1,7 +1,9 @@
 """What the watching, and each delivery, say of themselves. Data only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from lastcall.world.dataclass import dataclass
 
 Delivered = Mapping[str, int]
 """What became of what was to be delivered: `sent`, `failed`, `dropped`; and what is `waiting` now."""

@@ -6,12 +6,12 @@ Only what the story knows is counted: a hook or a drain whose times nobody saw h
 # check: pure
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
 from lastcall.endings import ContainerEnding, Ending
 from lastcall.trace.exporting.workload import Workload, clean, workload_of
+from lastcall.world.dataclass import dataclass
 
 Metric = Literal[
     "ends", "findings", "hooks", "sigkills", "exits137", "hookSeconds", "drainSeconds", "graceUsed", "endpointLost"

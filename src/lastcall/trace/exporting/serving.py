@@ -7,7 +7,7 @@ gives the lease back, and only then stops to answer scrapes.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from lastcall.endings import Ending
@@ -18,6 +18,7 @@ from lastcall.trace.exporting.health import Delivered, Health
 from lastcall.trace.exporting.metrics import Metrics
 from lastcall.trace.exporting.server import Server
 from lastcall.world import crash_guard
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks, unless
 from lastcall.world.world import World
 

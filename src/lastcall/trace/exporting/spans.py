@@ -10,13 +10,14 @@ exported twice is one trace.
 # check: reads facts because any kind of record may stand at the top of what decided an end
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 
 from lastcall.endings import ContainerEnding, Ending, Entry, verdict
 from lastcall.records import kinds
 from lastcall.trace.exporting.samples import grace_used, trace_id_of
 from lastcall.trace.exporting.workload import clean, workload_of
+from lastcall.world.dataclass import dataclass
 
 Value = str | bool | int | float | tuple[str, ...]
 

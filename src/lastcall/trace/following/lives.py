@@ -1,7 +1,7 @@
 """The Pods that are followed: when the end of one begins, how it goes on, and when its story is over."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from lastcall.endings import PodFacts, pod_facts
@@ -21,6 +21,7 @@ from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.scope import Scope
 from lastcall.trace.stamps import SECOND, stamp_ns
 from lastcall.trace.stops import waits_for_time
+from lastcall.world.dataclass import dataclass
 
 TICK_SECONDS = 0.25
 LINGER_NS = SECOND

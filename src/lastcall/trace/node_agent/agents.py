@@ -12,7 +12,7 @@ await agents.close()         # the Jobs are deleted
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lastcall.kube.api import JOBS, PODS, Object, StatusError, is_already_exists, is_not_found, name_of, uid_of
@@ -38,6 +38,7 @@ from lastcall.trace.node_agent.translate import (
     parse_line,
     record_of,
 )
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -1,6 +1,6 @@
 """What is asked of node agents, by whatever command."""
 
-from dataclasses import dataclass
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What the page knows of a rollout: fed by the command that makes it, drawn for all browsers together."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Protocol
 
 from lastcall.records import kinds
@@ -23,6 +23,7 @@ from lastcall.ui.rollout.followed import lives_from_wire, traced_from_wire
 from lastcall.ui.rollout.picture import picture
 from lastcall.ui.rollout.values import Values, least_unavailable, patch_of, read_values, replicas_of, values_of
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.dataclass import dataclass
 
 DRAW_SECONDS = 0.4
 """Between two drawings; more where one takes long."""

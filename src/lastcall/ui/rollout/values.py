@@ -1,12 +1,13 @@
 """What one may set otherwise about a rollout: the delays of hops, preStop, grace, maxUnavailable. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lastcall.kube.api import AnyObject, scaled
 from lastcall.kube.cluster import HOPS
 from lastcall.traffic import grace_of, own_wait, sleep_patch
+from lastcall.world.dataclass import dataclass
 
 MOST_SECONDS = 120
 """Of a sleep, of a delay."""

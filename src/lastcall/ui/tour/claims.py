@@ -7,12 +7,12 @@ shows beside the text. Seconds count from the DELETE.
 # check: pure
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.endings import Ending, is_ongoing
 from lastcall.records import kinds
 from lastcall.ui.tour.seen import Seen
+from lastcall.world.dataclass import dataclass
 
 NEAR = 0.9
 """Seconds by which a time may differ from what a rule says, on a machine that is busy."""

@@ -7,11 +7,12 @@ once, where `sleep` in the foreground would delay it.
 # check: pure
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from lastcall.kube.api import Object
 from lastcall.ui.tour.goals import Condition, Question
+from lastcall.world.dataclass import dataclass
 
 IMAGE = "busybox:1.36"
 FINALIZER = "lastcall.example/tour"

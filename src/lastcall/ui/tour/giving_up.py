@@ -2,7 +2,6 @@
 
 # check: pure
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from lastcall.endings import (
@@ -20,6 +19,7 @@ from lastcall.endings import (
 )
 from lastcall.kube.api import Object, name_of, parse_rfc3339
 from lastcall.records.said import joined, tell
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

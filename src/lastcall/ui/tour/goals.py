@@ -10,8 +10,9 @@ with that fact. The value is a literal or a path.
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from lastcall.world.dataclass import dataclass
 
 SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,

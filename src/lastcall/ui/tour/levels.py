@@ -7,7 +7,7 @@ Their titles are in web/src/tour.json, because the page lists them before it has
 
 import functools
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import resources
 from typing import Any
 
@@ -17,6 +17,7 @@ from lastcall.kube.api import Object
 from lastcall.manifests import YAMLProblem, read_documents
 from lastcall.ui.tour.experiments import LABEL, SERVES, Act, Experiment
 from lastcall.ui.tour.goals import Choice, Condition, Pair, Question
+from lastcall.world.dataclass import dataclass
 
 KINDS = ("Pod", "Service", "PodDisruptionBudget", "Deployment")
 MOST_OBJECTS = 8

@@ -3,12 +3,12 @@
 # check: pure
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lastcall.endings import ContainerEnding, Ending, Entry, PreStop
 from lastcall.kube.api import AnyObject
 from lastcall.records import kinds
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.record import Facts, Kind

@@ -1,11 +1,12 @@
 """Which group versions another server answers. Kept by each write of an APIService, so that no request has to look."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from lastcall.kube.api.apiservices.local import AVAILABLE, Priority
 from lastcall.kube.api.meta import Object
+from lastcall.world.dataclass import dataclass
 
 GroupVersion = tuple[str, str]
 

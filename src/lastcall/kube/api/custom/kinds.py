@@ -5,11 +5,12 @@ Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go.
 
 # check: pure
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import Resource
+from lastcall.world.dataclass import dataclass
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """Finalizer of a definition whose objects have to go first."""

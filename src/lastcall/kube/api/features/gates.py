@@ -10,10 +10,11 @@ NodeLifecycleConditions, new in 1.37, changes nothing there (KEP-5683), so it is
 # check: pure
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 from lastcall.kube.api.features.releases import DEFAULT_VERSION, RELEASES
+from lastcall.world.dataclass import dataclass
 
 CONTAINER_RESTART_RULES = "ContainerRestartRules"
 HPA_SCALE_TO_ZERO = "HPAScaleToZero"

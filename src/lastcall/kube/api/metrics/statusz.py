@@ -5,9 +5,9 @@ There is no Go here, so the Go version is empty. Source: component-base/zpages/s
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lastcall.kube.api.text.times import from_unix
+from lastcall.world.dataclass import dataclass
 
 WARNING = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is "

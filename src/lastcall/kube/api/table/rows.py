@@ -4,7 +4,6 @@ Source: pkg/printers/internalversion/printers.go, apimachinery pkg/util/duration
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from lastcall.kube.api.table.custom import custom_columns, custom_row
 from lastcall.kube.api.table.pod import pod_conditions, pod_row
 from lastcall.kube.api.table.text import NONE, UNKNOWN, age, created, format_labels, listed, since
 from lastcall.kube.api.table.workloads import ROWS, with_one_default
+from lastcall.world.dataclass import dataclass
 
 IncludeObject = Literal["None", "Metadata", "Object"]
 Row = Callable[[Object, datetime], list[Any]]

@@ -3,7 +3,6 @@
 Source: apiserver pkg/admission/{interfaces.go, attributes.go}.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.kube.api.meta import Object
@@ -11,6 +10,7 @@ from lastcall.kube.api.resources import Resource
 from lastcall.kube.apiserver.admission.reader import Reader
 from lastcall.kube.apiserver.deletion import DeleteOptions
 from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.world.dataclass import dataclass
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 Kind = tuple[str, str, str]

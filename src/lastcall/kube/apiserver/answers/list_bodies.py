@@ -7,7 +7,6 @@ Sources: apiserver pkg/endpoints/handlers/response.go, pkg/endpoints/handlers/ge
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import orjson
 
@@ -22,6 +21,7 @@ from lastcall.kube.apiserver.registry.listing import SLICE, Page
 from lastcall.kube.apiserver.registry.objects import list_head
 from lastcall.kube.apiserver.wire.negotiation import PROTOBUF, YAML, MediaType, check_form
 from lastcall.kube.store.api import Entry
+from lastcall.world.dataclass import dataclass
 
 END = b"]}\n"
 """Go's json.Encoder ends a value with a newline, MarshalIndent does not."""

@@ -6,11 +6,11 @@ A piece is written when the client has taken most of the one before, so that wha
 import socket
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.dataclass import dataclass
 
 PIECE_BYTES = 256 << 10
 """Bytes of an answer that are written at once. Answers under way are bounded for each user (`shares.py`)."""

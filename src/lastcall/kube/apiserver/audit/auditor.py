@@ -6,7 +6,6 @@ Source: apiserver pkg/endpoints/filters/{audit,authn_audit}.go.
 import ipaddress
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from lastcall.kube.apiserver.audit.policy import NONE, Policy, decide
 from lastcall.kube.apiserver.audit.request import AuditedRequest
 from lastcall.kube.apiserver.requestinfo import RequestInfo
 from lastcall.world.clock import rfc3339_micro
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import logging
 import os
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 
 from lastcall.kube.apiserver.audit.policy import AUDIT_EVERYTHING, Policy
+from lastcall.world.dataclass import dataclass
 from lastcall.world.files import append_all, irregular
 
 MOST_WAITING_BYTES = 8 << 20

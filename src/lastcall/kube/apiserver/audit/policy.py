@@ -6,12 +6,12 @@ Source: apiserver pkg/audit/policy/{checker,reader}.go, pkg/apis/audit/validatio
 # check: pure
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.kube.api.names import is_dns1123_subdomain
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.requestinfo import RequestInfo
+from lastcall.world.dataclass import dataclass
 
 LEVELS = ("None", "Metadata", "Request", "RequestResponse")
 NONE, METADATA, REQUEST, REQUEST_RESPONSE = range(4)

@@ -8,13 +8,14 @@ Source: apiserver pkg/authentication/request/{union,x509,bearertoken,anonymous}.
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
 from lastcall.kube.api.errors import StatusError, status_failure
 from lastcall.kube.api.field import go_quote
 from lastcall.kube.apiserver.requestinfo import RequestInfo
+from lastcall.world.dataclass import dataclass
 
 ALL_AUTHENTICATED = "system:authenticated"
 ALL_UNAUTHENTICATED = "system:unauthenticated"

@@ -9,7 +9,7 @@ Source: apiserver pkg/endpoints/filters/impersonation/{constrained_impersonation
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -28,6 +28,7 @@ from lastcall.kube.apiserver.auth.authentication import (
 )
 from lastcall.kube.apiserver.auth.authorizer import aggregate
 from lastcall.kube.apiserver.requestinfo import RequestInfo
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from multidict import MultiMapping

@@ -7,7 +7,6 @@ pkg/apis/authorization/validation/validation.go.
 # check: asks for kinds because it is about reviews
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from lastcall.kube.api.errors import StatusError, bad_request
 from lastcall.kube.api.errors import invalid as invalid_object
@@ -30,6 +29,7 @@ from lastcall.kube.apiserver.auth.authentication import ANONYMOUS, UserInfo, bea
 from lastcall.kube.apiserver.auth.authorizer import Authorizer, aggregate
 from lastcall.kube.apiserver.requestinfo import RequestInfo
 from lastcall.world.clock import Clock, now, rfc3339
+from lastcall.world.dataclass import dataclass
 
 AUTHORIZATION_GROUP = "authorization.k8s.io"
 

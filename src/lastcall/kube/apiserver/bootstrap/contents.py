@@ -5,7 +5,6 @@ Sources: pkg/controlplane/controller/systemnamespaces, pkg/controlplane/controll
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -34,6 +33,7 @@ from lastcall.kube.apiserver.proxying.aggregation.front_proxy import (
 )
 from lastcall.kube.client.api import Client
 from lastcall.world.clock import now
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -1,7 +1,6 @@
 """Kinds that are served in two group-versions and stored in one."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from lastcall.kube.api.custom.kinds import CustomResource
 from lastcall.kube.api.custom.structural import set_schema_defaults
@@ -15,6 +14,7 @@ from lastcall.kube.api.resources import (
 )
 from lastcall.kube.apiserver.conversions.autoscaling import to_v1, to_v2
 from lastcall.kube.apiserver.conversions.events import to_core, to_events_v1
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Source: apiextensions-apiserver pkg/apis/apiextensions/validation/{validation,ce
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from lastcall.kube.api.field import FieldError, forbidden, invalid
@@ -18,6 +18,7 @@ from lastcall.kube.cel.bounds import UNBOUNDED, Bounds
 from lastcall.kube.cel.checking.estimate import Sizes
 from lastcall.kube.cel.shapes import EMBEDDED, MAX_REQUEST, Shape, Shapes, shape_of
 from lastcall.kube.cel.types import Type
+from lastcall.world.dataclass import dataclass
 
 RULE_LIMIT = 10_000_000
 """What a rule may cost by the estimate, for all places where it holds."""

@@ -7,7 +7,7 @@ Source: apiextensions-apiserver pkg/apiserver/schema/cel/{compilation,validation
 
 import asyncio
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from lastcall.kube.api.custom.correlation import Correlated, OldItems
@@ -21,6 +21,7 @@ from lastcall.kube.cel.shapes import EMBEDDED, Shape, Shapes, escaped, shape_of,
 from lastcall.kube.cel.types import BOOL, STRING, optional_of
 from lastcall.kube.cel.values import NONE, CostExceeded, EvaluationError, Optional
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 RULES = "x-kubernetes-validations"
 PER_CALL = 1_000_000

@@ -7,7 +7,6 @@ stripmeta, managedfieldsupdater, lastapplied, skipnonapplied).
 # check: pure
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -30,6 +29,7 @@ from lastcall.kube.apiserver.fieldmanager.managers import APPLY, UPDATE, Entry, 
 from lastcall.kube.apiserver.fieldmanager.merge import merged, named_fields, with_named_parents, without
 from lastcall.kube.apiserver.fieldmanager.resource_types import empty_object, type_of
 from lastcall.kube.apiserver.fieldmanager.types import Type
+from lastcall.world.dataclass import dataclass
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL = "kubectl"

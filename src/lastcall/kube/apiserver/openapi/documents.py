@@ -12,7 +12,6 @@ Sources: kube-openapi pkg/handler/handler.go, pkg/handler3/handler.go.
 import asyncio
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import orjson
 
@@ -24,6 +23,7 @@ from lastcall.kube.apiserver.openapi.custom import custom_parts
 from lastcall.kube.apiserver.openapi.paths import path_items, types_of
 from lastcall.kube.apiserver.openapi.schemas import OPTIONS_OF_EVERY_GROUP, Dialect, Schema, reachable, schema
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 PROTOBUF_NAMES = (V2_PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")

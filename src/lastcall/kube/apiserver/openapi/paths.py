@@ -6,12 +6,13 @@ Source: apiserver pkg/endpoints/installer.go:registerResourceHandlers (parameter
 # check: asks for kinds because the proxies of Pods and Services have parameters of their own
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.schema.types import known_types
 from lastcall.kube.apiserver.discovery import response_kind, subresource_verbs, verbs_of
 from lastcall.kube.apiserver.openapi.schemas import GVK_EXTENSION, Dialect, Schema, reference
+from lastcall.world.dataclass import dataclass
 
 PRODUCES = ("application/json", "application/yaml")
 STREAMS = ("application/json;stream=watch",)

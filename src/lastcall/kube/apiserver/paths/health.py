@@ -4,9 +4,10 @@ Source: apiserver pkg/server/healthz/healthz.go.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from multidict import MultiMapping
+
+from lastcall.world.dataclass import dataclass
 
 CHECKS = ("ping", "log", "store", "poststarthook/bootstrap-namespaces")
 

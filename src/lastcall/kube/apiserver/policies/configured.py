@@ -1,11 +1,11 @@
 """Policies with their bindings, read once for as long as nobody changes them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from lastcall.kube.api.meta import Object, name_of
 from lastcall.kube.apiserver.proxying.webhooks.matching import Everyone, Remembered, Wanted
+from lastcall.world.dataclass import dataclass
 
 P = TypeVar("P")
 

@@ -5,7 +5,6 @@ mutating/dispatcher.go, mutating/reinvocationcontext.go}.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic
 
 from lastcall.kube.api.errors import StatusError, forbidden, not_found
@@ -42,6 +41,7 @@ from lastcall.kube.apiserver.policies.validating import Verdict, verdict
 from lastcall.kube.apiserver.proxying.webhooks.dispatch import Convert, Prepare, asked_about, wanted_as
 from lastcall.kube.apiserver.proxying.webhooks.matching import Write
 from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.world.dataclass import dataclass
 
 _CODES = {"Forbidden": 403, "RequestEntityTooLarge": 413}
 """By the reason of a validation; all others are 422. (policy_decision.go:reasonToCode)"""

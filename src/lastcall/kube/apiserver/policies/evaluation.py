@@ -8,12 +8,12 @@ plugin/webhook/matchconditions/matcher.go.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from lastcall.kube.api.meta import Object
 from lastcall.kube.apiserver.policies.language import Compiled
 from lastcall.kube.cel.admission import VARIABLES
 from lastcall.kube.cel.values import NOTHING, CostExceeded, EvaluationError
+from lastcall.world.dataclass import dataclass
 
 CALL_LIMIT = 1_000_000
 """Cost of one expression."""

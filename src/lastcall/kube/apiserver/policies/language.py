@@ -5,7 +5,7 @@ mutating/compilation.go}.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from lastcall.kube.api.meta import Object
@@ -14,6 +14,7 @@ from lastcall.kube.cel.admission import declared, environment
 from lastcall.kube.cel.environment import Environment, Program
 from lastcall.kube.cel.errors import CompileError, ProgramError
 from lastcall.kube.cel.types import Type
+from lastcall.world.dataclass import dataclass
 
 _RESULTS: Mapping[str, Type] = {
     "bool": types.BOOL,

@@ -4,7 +4,7 @@ Source: apiserver pkg/admission/plugin/policy/validating/{validator.go, dispatch
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.kube.api.meta import Object
 from lastcall.kube.apiserver.policies.evaluation import (
@@ -18,6 +18,7 @@ from lastcall.kube.apiserver.policies.evaluation import (
     conditions_met,
 )
 from lastcall.kube.apiserver.policies.language import Compiled, ValidatingPrograms
+from lastcall.world.dataclass import dataclass
 
 LONGEST_MESSAGE = 5 * 1024
 """Bytes of what a messageExpression may make."""

@@ -5,11 +5,12 @@ Source: apimachinery pkg/util/proxy/transport.go:rewriteURL; Go's net/url for wh
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import quote, unquote_to_bytes
 
 from lastcall.kube.api.field import go_quote
 from lastcall.kube.apiserver.proxying.paths import escape, join
+from lastcall.world.dataclass import dataclass
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

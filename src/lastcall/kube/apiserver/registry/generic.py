@@ -7,7 +7,7 @@ Source: apiserver pkg/registry/generic/registry/store.go.
 """
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import orjson
 
@@ -55,6 +55,7 @@ from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.store.api import Encode, Entry, StoreConflict, StoreError, StoreFull, Unreadable
 from lastcall.kube.store.value import Value
 from lastcall.world.clock import now, rfc3339_now
+from lastcall.world.dataclass import dataclass
 
 API_SERVER = "system:apiserver"
 MAX_NAME_ATTEMPTS = 8

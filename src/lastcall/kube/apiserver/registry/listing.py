@@ -4,7 +4,6 @@ Sources: apiserver pkg/storage/etcd3/store.go:GetList, pkg/storage/cacher/delega
 """
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 from lastcall.kube.api.errors import bad_request, expired, list_too_old, too_large_resource_version
 from lastcall.kube.apiserver.registry.generic import GenericStore
@@ -12,6 +11,7 @@ from lastcall.kube.apiserver.registry.selection import Selection
 from lastcall.kube.apiserver.wire.options import ListOptions, decode_continue, encode_continue, parse_resource_version
 from lastcall.kube.store.api import Compacted, Entry, Store
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 CATCH_UP_SECONDS = 3.0
 """How long a list waits for a version that this server has not seen yet (blockTimeout)."""

@@ -5,7 +5,7 @@ Source: apiserver pkg/registry/generic/registry/store.go.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from lastcall.kube.api.custom.kinds import CustomResource
@@ -29,6 +29,7 @@ from lastcall.kube.apiserver.strategies.base import Strategy
 from lastcall.kube.store.api import Change, Entry, Store, Unreadable
 from lastcall.kube.store.value import Value
 from lastcall.world import crash_guard
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 LOOKED_OVER_AT_ONCE = 500

@@ -1,10 +1,9 @@
 """Label and field selectors of one request, as a predicate on stored objects."""
 
-from dataclasses import dataclass
-
 from lastcall.kube.api.meta import Object, labels_of
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.selectors import FieldSelector, LabelSelector, parse_field_selector, parse_label_selector
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ Source: pkg/registry/core/pod/storage/eviction.go.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.disruption import (
@@ -42,6 +42,7 @@ from lastcall.kube.apiserver.wire.options import parse_delete_options
 from lastcall.kube.apiserver.wire.preparing import prepare
 from lastcall.records import rules
 from lastcall.world.clock import now, rfc3339
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.parts import GroundsOfDecision

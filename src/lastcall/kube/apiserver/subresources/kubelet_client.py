@@ -7,13 +7,13 @@ import asyncio
 import os
 import ssl
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import quote
 
 from lastcall.kube.api.errors import StatusError, plain_failure, status_failure
 from lastcall.kube.api.meta import Object, name_of
 from lastcall.world.aiohttp_inside.client import aiohttp
+from lastcall.world.dataclass import dataclass
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to reach a kubelet."""

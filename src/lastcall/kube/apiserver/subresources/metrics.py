@@ -4,7 +4,7 @@ Source: metrics-server pkg/storage/{node,pod,types}.go, pkg/api/{node,pod}.go.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from lastcall.kube.api.quantity import Quantity
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.text.times import parse_rfc3339
 from lastcall.world.clock import rfc3339
+from lastcall.world.dataclass import dataclass
 
 SHORTEST_WINDOW = timedelta(milliseconds=500)
 """Between two samples: what was used in less says nothing about a rate."""

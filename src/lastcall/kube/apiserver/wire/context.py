@@ -1,11 +1,12 @@
 """Describe who asks and how: what every write gets besides the object."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from lastcall.kube.api.schema.pruning import Empties
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.wire.repeated_fields import RepeatedFields
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.resources import Resource

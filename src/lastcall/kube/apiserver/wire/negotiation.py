@@ -7,12 +7,12 @@ Sources: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, handlers/res
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, cast
 
 from lastcall.kube.api.errors import StatusError, status_failure
 from lastcall.kube.api.resources import Resource
+from lastcall.world.dataclass import dataclass
 
 JSON = "application/json"
 YAML = "application/yaml"

@@ -9,7 +9,6 @@ import binascii
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
@@ -22,6 +21,7 @@ from lastcall.kube.api.selectors import field_terms, parse_label_selector
 from lastcall.kube.api.text.numbers import NumberError, is_int64, parse_int, parse_uint
 from lastcall.kube.apiserver.deletion import DeleteOptions
 from lastcall.kube.apiserver.requestinfo import is_true
+from lastcall.world.dataclass import dataclass
 
 Match = Literal["", "Exact", "NotOlderThan"]
 

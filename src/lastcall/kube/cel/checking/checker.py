@@ -5,7 +5,6 @@ The tree that comes out has qualified names resolved: `a.b.c` may be one variabl
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from lastcall.kube.cel import types
 from lastcall.kube.cel.ast import (
@@ -36,6 +35,7 @@ from lastcall.kube.cel.checking.validators import issues_of
 from lastcall.kube.cel.errors import CompileError, Issue
 from lastcall.kube.cel.types import Function, Overload, Type, TypeProvider, shown
 from lastcall.kube.cel.values import Scalar, Uint
+from lastcall.world.dataclass import dataclass
 
 TOO_DEEP = "expression recursion limit exceeded: 250"
 

@@ -5,7 +5,6 @@ Sizes of variables come from the caller: those of a definition's fields, from it
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from lastcall.kube.cel.ast import (
@@ -25,6 +24,7 @@ from lastcall.kube.cel.libraries.library import Estimate
 from lastcall.kube.cel.libraries.measures import LIST, MAP, STRUCT
 from lastcall.kube.cel.parsing.builder import ACCUMULATOR
 from lastcall.kube.cel.types import Type
+from lastcall.world.dataclass import dataclass
 
 Path: TypeAlias = tuple[str, ...]
 Sizes: TypeAlias = Callable[[Path, Type], Bounds | None]

@@ -1,7 +1,7 @@
 """Questions to the authorizer (apiserver pkg/cel/library/authz.go)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 from lastcall.kube.api.names import is_dns1123_label, is_dns1123_subdomain
@@ -10,6 +10,7 @@ from lastcall.kube.cel.libraries.library import Library, declared
 from lastcall.kube.cel.libraries.measures import LIST, STRUCT, TRAVERSAL, always, for_all, one
 from lastcall.kube.cel.operations import cost_size
 from lastcall.kube.cel.values import EvaluationError
+from lastcall.world.dataclass import dataclass
 
 ROWS = """
 path            authorizer_path            Authorizer.(string) -> PathCheck

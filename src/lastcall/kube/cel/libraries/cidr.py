@@ -1,7 +1,6 @@
 """CIDR blocks (apiserver pkg/cel/library/cidr.go)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 from typing import Any, ClassVar
 
@@ -15,6 +14,7 @@ from lastcall.kube.cel.libraries.measures import TRAVERSAL, always, first_traver
 from lastcall.kube.cel.operations import no_such_overload
 from lastcall.kube.cel.types import opaque
 from lastcall.kube.cel.values import EvaluationError
+from lastcall.world.dataclass import dataclass
 
 ROWS = """
 cidr          string_to_cidr             (string) -> CIDR

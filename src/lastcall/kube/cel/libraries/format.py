@@ -1,7 +1,7 @@
 """Named formats of strings (apiserver pkg/cel/library/format.go)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from lastcall.kube.api.custom.values import FORMATS
@@ -18,6 +18,7 @@ from lastcall.kube.cel.libraries.library import Library, declared
 from lastcall.kube.cel.libraries.measures import PATTERN, TRAVERSAL, always, matching, one
 from lastcall.kube.cel.libraries.url import request_error
 from lastcall.kube.cel.values import NONE, Optional
+from lastcall.world.dataclass import dataclass
 
 ROWS = """
 format.dns1123Label            format.dns1123Label            () -> NamedFormat

@@ -1,7 +1,6 @@
 """IP addresses (apiserver pkg/cel/library/ip.go)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import ClassVar
 
@@ -11,6 +10,7 @@ from lastcall.kube.cel.libraries.library import Library, declared
 from lastcall.kube.cel.libraries.measures import TRAVERSAL, always, first_traversed, for_all, one, read_once
 from lastcall.kube.cel.types import opaque
 from lastcall.kube.cel.values import EvaluationError
+from lastcall.world.dataclass import dataclass
 
 ROWS = """
 ip                    string_to_ip                (string) -> IP

@@ -6,7 +6,7 @@ method. A single capital letter is a type parameter; `OBJECTS` has the words of 
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from lastcall.kube.cel.bounds import Bounds, Operand
@@ -29,6 +29,7 @@ from lastcall.kube.cel.types import (
     opaque,
     parameter,
 )
+from lastcall.world.dataclass import dataclass
 
 Implementation: TypeAlias = Callable[..., object]
 """Computes a call from the values of its arguments (the target first); raises EvaluationError."""

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ from lastcall.kube.api.quantity import Quantity, QuantityError, parse_quantity
 from lastcall.kube.cel.libraries.library import Library, declared
 from lastcall.kube.cel.libraries.measures import always, first_traversed, for_all, one, read_once
 from lastcall.kube.cel.values import EvaluationError
+from lastcall.world.dataclass import dataclass
 
 ROWS = """
 quantity            string_to_quantity        (string) -> Quantity

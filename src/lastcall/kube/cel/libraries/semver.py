@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from lastcall.kube.api.field import go_quote
@@ -10,6 +10,7 @@ from lastcall.kube.api.text.numbers import NumberError, parse_uint
 from lastcall.kube.cel.libraries.library import Library, declared
 from lastcall.kube.cel.libraries.measures import always, first_traversed, for_all, one, read_once
 from lastcall.kube.cel.values import EvaluationError
+from lastcall.world.dataclass import dataclass
 
 ROWS = """
 semver         string_to_semver        (string) -> Semver

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import quote, unquote_to_bytes
 
@@ -10,6 +9,7 @@ from lastcall.kube.api.text.go_url import WRONG_ESCAPE, Parts, URLError, parse, 
 from lastcall.kube.cel.libraries.library import Library, declared
 from lastcall.kube.cel.libraries.measures import always, first_traversed, for_all, one, read_once
 from lastcall.kube.cel.values import EvaluationError
+from lastcall.world.dataclass import dataclass
 
 ROWS = """
 url             string_to_url         (string) -> URL

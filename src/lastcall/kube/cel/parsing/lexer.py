@@ -1,9 +1,9 @@
 """The words of an expression (cel-go parser/gen/CEL.g4)."""
 
 import re
-from dataclasses import dataclass
 
 from lastcall.kube.cel.errors import Issue
+from lastcall.world.dataclass import dataclass
 
 _ESCAPE = r"""(?:\\[abfnrtv"'\\?`]|\\[0-3][0-7][0-7]|\\[xX][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8})"""
 _STRING = "|".join(

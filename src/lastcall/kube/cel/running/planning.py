@@ -5,7 +5,7 @@ cost nothing when the expression runs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lastcall.kube.api.custom.patterns import pattern
@@ -21,6 +21,7 @@ from lastcall.kube.cel.running.state import Run, State, Step, constant, simple
 from lastcall.kube.cel.text import shown
 from lastcall.kube.cel.types import Function, Overload
 from lastcall.kube.cel.values import NONE, NOTHING, EvaluationError, Optional, Record, TypeValue, Uint
+from lastcall.world.dataclass import dataclass
 
 CONVERSIONS = frozenset(["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"])
 PATTERNS = frozenset(("matches", "find", "findAll"))

@@ -1,10 +1,10 @@
 """A planned expression, and what running it gives."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lastcall.kube.cel.running.state import Run, State
 from lastcall.kube.cel.values import CostExceeded, EvaluationError
+from lastcall.world.dataclass import dataclass
 
 TOO_DEEP = "expression is nested too deep to be evaluated"
 

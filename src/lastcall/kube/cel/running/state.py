@@ -1,10 +1,10 @@
 """What one evaluation changes, and what a planned node is."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from lastcall.kube.cel.values import NOTHING, CostExceeded
+from lastcall.world.dataclass import dataclass
 
 
 class State:

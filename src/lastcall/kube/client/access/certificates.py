@@ -7,9 +7,10 @@ Source: openssl x509_vfy.h (X509_V_ERR_…).
 
 import base64
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
+
+from lastcall.world.dataclass import dataclass
 
 Problem = Literal["expired", "not yet valid", "unknown authority", "another name", "other"]
 

@@ -5,10 +5,11 @@ Source: client-go tools/clientcmd/api/types.go.
 
 # check: pure
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from lastcall.kube.client.access.impersonation import Impersonation
+from lastcall.world.dataclass import dataclass
 
 InteractiveMode = Literal["Never", "IfAvailable", "Always"]
 

@@ -13,7 +13,6 @@ import asyncio
 import base64
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from lastcall.kube.client.access.config import ClientConfig
 from lastcall.kube.client.access.errors import KubeconfigError
@@ -24,6 +23,7 @@ from lastcall.kube.client.access.tls import make_ssl_context
 from lastcall.kube.client.access.values import header_problem
 from lastcall.kube.client.api import ConnectionLost
 from lastcall.world import blocking
+from lastcall.world.dataclass import dataclass
 from lastcall.world.files import read_regular
 
 __all__ = ["Credentials", "CredentialsFailed", "Proof", "Say"]

@@ -6,13 +6,14 @@ Source: client-go plugin/pkg/client/auth/exec/exec.go:refreshCredsLocked, rest/e
 # check: pure
 
 import base64
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
 import orjson
 
 from lastcall.kube.client.access.config import ClientConfig, ExecPlugin, InteractiveMode
+from lastcall.world.dataclass import dataclass
 
 KIND = "ExecCredential"
 

@@ -6,7 +6,8 @@ Source: client-go transport/round_trippers.go.
 # check: pure
 
 import string
-from dataclasses import dataclass
+
+from lastcall.world.dataclass import dataclass
 
 _LEGAL = frozenset(string.ascii_letters + string.digits + "!#$&'*+-.^_`|~")
 """Bytes that a header's name may have, but for `%`. (round_trippers.go:legalHeaderByte)"""

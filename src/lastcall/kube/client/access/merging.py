@@ -9,11 +9,12 @@ Source: client-go tools/clientcmd/loader.go:Load, api/v1/conversion.go.
 # check: pure
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from lastcall.kube.client.access.errors import KubeconfigError
 from lastcall.records.quoting import one_line
+from lastcall.world.dataclass import dataclass
 
 Fields = Mapping[str, Any]
 

@@ -11,10 +11,11 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lastcall.kube.client.access.impersonation import Impersonation
+from lastcall.world.dataclass import dataclass
 
 _QUOTED = r'("(?:[^"\\]|\\.)*")'
 _RESOURCE = re.compile(

@@ -5,11 +5,12 @@ this order until one says no). Its options have kubectl's names.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.kube.api.meta import AnyObject, Object, name_of, namespace_of
 from lastcall.kube.api.pods.spec import is_mirror_pod, is_pod_terminal
 from lastcall.kube.controllers.ownership import controller_of
+from lastcall.world.dataclass import dataclass
 
 DAEMON_SET = "ignore_daemonsets"
 LOCAL_STORAGE = "delete_emptydir_data"

@@ -7,7 +7,7 @@ Other than kubectl's, a drain that fails or is cancelled lets the node take Pods
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.kube.api.errors import StatusError, is_not_found
 from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
@@ -18,6 +18,7 @@ from lastcall.kube.client.retries import until_answered
 from lastcall.kube.cluster.drain.decide import DrainOptions, plan_drain
 from lastcall.kube.cluster.errors import ControlError
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.dataclass import dataclass
 
 LOOK_SECONDS = 0.25
 """Between two looks at which Pods are left."""

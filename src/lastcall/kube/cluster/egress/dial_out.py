@@ -8,8 +8,9 @@ import ipaddress
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
+
+from lastcall.world.dataclass import dataclass
 
 CONNECT_SECONDS = 20.0
 """For one address; a name may have several."""

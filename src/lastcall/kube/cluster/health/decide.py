@@ -20,7 +20,7 @@ init alike. A frozen control group of version 2 looks asleep: that role does not
 stack, and a role that does not answer is left alone (`watchdog.py`).
 """
 
-from dataclasses import dataclass
+from lastcall.world.dataclass import dataclass
 
 LOOK_SECONDS = 2.0
 """Between two looks at a role whose heart has not beaten since the last one."""

@@ -2,13 +2,14 @@
 
 # check: pure
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
 
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.world.clock import rfc3339
+from lastcall.world.dataclass import dataclass
 
 MOST_OF_A_ROLE = 100
 """The key that failed longest ago goes first."""

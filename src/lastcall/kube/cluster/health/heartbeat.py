@@ -21,11 +21,11 @@ import os
 import signal
 from asyncio import AbstractEventLoop
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from lastcall.kube.cluster.health.decide import HANGS_AFTER_SECONDS
 from lastcall.records.quoting import one_line
 from lastcall.world import crash_guard
+from lastcall.world.dataclass import dataclass
 
 BEAT_SECONDS = 2.0
 """Between two beats: what an idle role is woken for."""

@@ -8,11 +8,12 @@ one that had lived for 10 s starts over.
 
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from lastcall.records.signal_names import signal_name
 from lastcall.world.crash_guard import REQUEST
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.init import ProcessDied

@@ -13,12 +13,13 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lastcall.kube.cluster.health.decide import LOOK_SECONDS, Evidence, Look, hangs, share_of
 from lastcall.kube.cluster.health.heartbeat import Heartbeat, WorkingOn
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.parts import Hang as HangFacts

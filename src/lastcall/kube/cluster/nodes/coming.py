@@ -8,7 +8,7 @@ What front makes for the nodes of the start before the clone, it hands in here a
 import os
 import signal
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from socket import socket
 
 from lastcall.kube.cluster.control.channel import JOIN_FDS, Join
@@ -23,6 +23,7 @@ from lastcall.kube.cluster.user_ids import UserIDBlocks
 from lastcall.kube.node.volumes.orphans import unmount_below
 from lastcall.records.ring import Ring
 from lastcall.world import linux
+from lastcall.world.dataclass import dataclass
 from lastcall.world.messages import WrongMessage
 from lastcall.world.remove_tree import remove_tree
 

@@ -1,7 +1,5 @@
 """What the parts of a node's process share."""
 
-from dataclasses import dataclass
-
 from lastcall.kube.apiserver.auth.tls import client_context
 from lastcall.kube.client.http import HTTPClient
 from lastcall.kube.cluster.egress.pair import EgressClient
@@ -10,6 +8,7 @@ from lastcall.kube.cluster.plan import NodePlan, Plan
 from lastcall.kube.cluster.staying.credentials import KeyPair
 from lastcall.records.record_json import encode_record
 from lastcall.records.ring import RingRecorder
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 

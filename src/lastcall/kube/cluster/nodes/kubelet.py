@@ -5,7 +5,6 @@ import hashlib
 import signal
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from lastcall.kube.api.features.releases import RELEASES
@@ -37,6 +36,7 @@ from lastcall.kube.node.volumes.disk import VolumesOnDisk
 from lastcall.kube.node.volumes.manager import HostVolumeManager
 from lastcall.kube.node.volumes.pod_files import ClusterDNS
 from lastcall.world import crash_guard
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -5,13 +5,13 @@ The kubelet reads the same: its `allocatableMemory.available` is the limit of `k
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.cluster.plan import NodePlan, Plan
 from lastcall.kube.cri.cpu_shares import KUBEPODS
 from lastcall.kube.cri.sandbox.cgroups.api import Usage
 from lastcall.kube.cri.sandbox.cgroups.place import open_cgroups
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.cri.sandbox.cgroups.api import Cgroups

@@ -1,7 +1,6 @@
 """The container runtime of a node, and its network."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.cluster.egress.pair import EgressClient
@@ -24,6 +23,7 @@ from lastcall.kube.cri.sandbox.network import KeptAddresses, PodNetwork
 from lastcall.kube.cri.sandbox.runtime import SandboxRuntime
 from lastcall.kube.node.logs.rotation import ContainerLogPolicy, parse_log_policy
 from lastcall.kube.node.node_status import OWN_RUNTIME
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import errno
 import functools
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.kube.api.meta import name_of, namespace_of
@@ -28,6 +27,7 @@ from lastcall.kube.cluster.published.port import (
 )
 from lastcall.kube.cluster.splice import reset
 from lastcall.world import crash_guard
+from lastcall.world.dataclass import dataclass
 from lastcall.world.listeners import accept_each
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

@@ -4,10 +4,10 @@
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.kube.api.meta import Object
+from lastcall.world.dataclass import dataclass
 
 LOOPBACK = "127.0.0.1"
 

@@ -14,13 +14,13 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 from lastcall.kube.cluster.directory import own_directory
 from lastcall.kube.cluster.errors import DirectoryError
 from lastcall.kube.cluster.scratch.suitable import Disk, look, why_not
 from lastcall.kube.cri.sandbox.images.place import data_home
 from lastcall.world import linux
+from lastcall.world.dataclass import dataclass
 from lastcall.world.id_maps import why_not_id_mapped, write_id_maps
 from lastcall.world.remove_tree import remove_tree
 

@@ -1,9 +1,9 @@
 """Which directories can hold what containers write. Pure, but for `look`, which asks the kernel."""
 
 import os
-from dataclasses import dataclass
 
 from lastcall.world import linux
+from lastcall.world.dataclass import dataclass
 
 _MIB = 1 << 20
 LEAST_BYTES = 2 << 30

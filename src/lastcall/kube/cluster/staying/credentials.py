@@ -14,12 +14,13 @@ import signal
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn, Self
 
 from lastcall.kube.apiserver.proxying.aggregation.front_proxy import FRONT_PROXY_CLIENT
 from lastcall.kube.cluster.layout import CONTROL_PLANE_IP, NodeLayout
 from lastcall.kube.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

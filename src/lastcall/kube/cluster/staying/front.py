@@ -9,7 +9,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Protocol
 
@@ -53,6 +53,7 @@ from lastcall.records.record import Record
 from lastcall.records.signal_names import signal_name
 from lastcall.world import crash_guard
 from lastcall.world.clock import RealClock, now, rfc3339
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks, unless
 
 API_SECONDS = 2.0

@@ -5,11 +5,12 @@ The next start has the nodes of its `--nodes`, with those that were added and wi
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lastcall.kube.cluster.layout import number_of
 from lastcall.kube.cluster.node_capacity import NodeCapacity
+from lastcall.world.dataclass import dataclass
 
 NODES_FILE = "nodes.json"
 

@@ -8,7 +8,7 @@ on a node goes, no matter who watches. The state directory is updated before: a 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Protocol
 
@@ -28,6 +28,7 @@ from lastcall.kube.cluster.node_capacity import NodeCapacity
 from lastcall.kube.cluster.staying.kept_nodes import KeptNodes
 from lastcall.world import crash_guard
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 from lastcall.world.messages import Message
 from lastcall.world.tasks import Tasks
 

@@ -8,7 +8,6 @@ takes hardly any real time. The composition is that of `control_plane.py` and `n
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -45,6 +44,7 @@ from lastcall.kube.store.memory import MemoryStore
 from lastcall.records.memory import MemoryRecorder
 from lastcall.records.record import Record
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

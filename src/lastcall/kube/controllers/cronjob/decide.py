@@ -7,7 +7,6 @@ Source: pkg/controller/cronjob/cronjob_controllerv2.go (syncCronJob, cleanupFini
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from email.utils import format_datetime
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from lastcall.kube.api.text.times import from_unix, parse_rfc3339, zone_of
 from lastcall.kube.controllers.cronjob.schedule import Schedule, parse_schedule
 from lastcall.kube.controllers.job.decide import COMPLETE, FAILED, finished
 from lastcall.kube.controllers.ownership import controller_reference
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.batch import CronJob, Job

@@ -7,12 +7,12 @@ forward, what would be due in the hour that does not exist is left out; where th
 
 # check: pure
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
 from lastcall.kube.api.text.cron import parse
 from lastcall.kube.api.text.times import FIRST, LAST, zone_of
+from lastcall.world.dataclass import dataclass
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 YEARS = 5

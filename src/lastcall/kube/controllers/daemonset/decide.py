@@ -7,7 +7,6 @@ Source: pkg/controller/daemon/daemon_controller.go (podsShouldBeOnNode, NodeShou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
 from lastcall.kube.api.meta import copy_object, is_terminating, labels_of, name_of, namespace_of
@@ -17,6 +16,7 @@ from lastcall.kube.api.text.numbers import scaled
 from lastcall.kube.controllers.history import REVISION_LABEL
 from lastcall.kube.controllers.ownership import controller_reference
 from lastcall.kube.controllers.pods.control import pod_from_template, seconds_until_available
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Node

@@ -10,10 +10,10 @@ that for a while more Pods exist than replicas and surge together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from lastcall.kube.api.text.numbers import scaled
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.workloads import Deployment, ReplicaSet, RollingUpdateDeployment

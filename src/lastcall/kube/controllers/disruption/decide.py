@@ -7,7 +7,6 @@ updatePdbStatus).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from lastcall.kube.api.meta import copy_object, is_terminating, name_of
 from lastcall.kube.api.pods.spec import DISRUPTION_TARGET, get_condition, is_pod_ready, is_pod_terminal
 from lastcall.kube.api.text.times import later, parse_rfc3339
 from lastcall.world.clock import rfc3339
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.meta import Condition

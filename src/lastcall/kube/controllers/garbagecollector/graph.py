@@ -8,11 +8,12 @@ yet is a virtual node of the graph until the API says whether it exists.
 # check: pure
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.kube.api.resources import Resource
+from lastcall.world.dataclass import dataclass
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

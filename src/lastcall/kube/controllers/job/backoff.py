@@ -9,10 +9,10 @@ beginning of its deletion where that counts as failure.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.controllers.job.pods import all_index_failures, finish_time
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod

@@ -9,7 +9,6 @@ what podFailurePolicy says of one is `pods`.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import is_terminating, uid_of
@@ -34,6 +33,7 @@ from lastcall.kube.controllers.job.pods import (
     valid_index,
 )
 from lastcall.kube.controllers.pods.control import is_pod_active, is_pod_terminating
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.batch import Job, JobCondition, JobSpec, JobStatus

@@ -8,10 +8,10 @@ Source: pkg/controller/job/indexed_job_utils.go:orderedIntervals, pkg/controller
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 from lastcall.kube.api.text.numbers import int_of
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

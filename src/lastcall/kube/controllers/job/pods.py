@@ -9,7 +9,6 @@ pkg/controller/controller_utils.go:ActivePods.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import annotations_of, is_terminating, name_of, namespace_of
@@ -20,6 +19,7 @@ from lastcall.kube.api.text.times import parse_rfc3339
 from lastcall.kube.controllers.ownership import controller_reference
 from lastcall.kube.controllers.pods.control import pod_from_template
 from lastcall.kube.controllers.replicaset.ranking import Candidate, candidate
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.batch import (

@@ -12,13 +12,13 @@ enactJobFinished).
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
 from lastcall.kube.api.meta import copy_object, is_terminating, uid_of
 from lastcall.kube.controllers.job.decide import COMPLETE, FAILED, FAILURE, SUCCESS, Decision, Target, View
 from lastcall.kube.controllers.job.indexes import Indexes
 from lastcall.kube.controllers.job.pods import completion_index, is_failed, is_suspended, match_failure_policy, phase_of
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.batch import Job, JobCondition, JobStatus, UncountedTerminatedPods

@@ -8,10 +8,11 @@ Source: pkg/controller/namespace/deletion/status_condition_utils.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.resources import Resource
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.cluster import NamespaceCondition

@@ -8,13 +8,14 @@ Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go (tryUpdateNode
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from lastcall.kube.api.meta import copy_object, labels_of
 from lastcall.kube.api.pods.spec import get_condition
 from lastcall.kube.api.scheduling import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE, taints_of
 from lastcall.kube.api.text.times import parse_rfc3339
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Lease, Node, NodeCondition, NodeStatus

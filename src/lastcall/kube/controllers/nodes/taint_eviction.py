@@ -7,7 +7,6 @@ until the Pod is gone or the taints change, so that it is not decided twice.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from lastcall.kube.api.errors import StatusError, is_not_found
@@ -26,6 +25,7 @@ from lastcall.records import rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic, now, rfc3339
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -7,10 +7,11 @@ Source: pkg/controller/podautoscaler/horizontal.go, pkg/apis/autoscaling/v2/defa
 # check: pure
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from lastcall.kube.api.meta import Object
+from lastcall.world.dataclass import dataclass
 
 DOWNSCALE_STABILIZATION = 300.0
 """--horizontal-pod-autoscaler-downscale-stabilization"""

@@ -6,13 +6,14 @@ An owner of 100 Pods is looked at about once for each Pod that comes or goes; wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from lastcall.kube.api.meta import labels_of, name_of, namespace_of
 from lastcall.kube.api.pods.spec import is_pod_ready, is_pod_terminal
 from lastcall.kube.client.informer import Informer, Key
 from lastcall.kube.controllers.ownership import owner_value
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod

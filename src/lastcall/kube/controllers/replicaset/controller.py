@@ -7,7 +7,6 @@ replacement does not wait for its end. ReplicationController is the same code fo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
@@ -49,6 +48,7 @@ from lastcall.kube.controllers.worker import Retry, Worker, split_key
 from lastcall.records import rules
 from lastcall.records.record import Recorder
 from lastcall.world.clock import now, rfc3339
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks, gather
 from lastcall.world.world import World
 

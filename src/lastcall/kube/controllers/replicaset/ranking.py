@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from lastcall.kube.api.pods.spec import get_condition, is_pod_ready, is_restarta
 from lastcall.kube.api.text.numbers import int_of
 from lastcall.kube.api.text.times import parse_rfc3339
 from lastcall.kube.controllers.pods.control import is_pod_active
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod

@@ -8,13 +8,13 @@ Source: pkg/controller/replicaset/replica_set_utils.go:calculateStatus.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import labels_of
 from lastcall.kube.api.pods.spec import get_condition, is_pod_ready
 from lastcall.kube.controllers.pods.control import seconds_until_available
 from lastcall.kube.controllers.pods.owned import OwnedPods
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from lastcall.kube.api.meta import copy_object, is_terminating, labels_of, name_of
@@ -19,6 +19,7 @@ from lastcall.kube.api.text.numbers import int_of, scaled
 from lastcall.kube.controllers.history import REVISION_LABEL, revision_of_pod, with_revision
 from lastcall.kube.controllers.ownership import controller_reference
 from lastcall.kube.controllers.pods.control import pod_from_template, seconds_until_available
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod

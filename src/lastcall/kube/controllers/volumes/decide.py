@@ -8,7 +8,6 @@ in which any of them may be the last before a crash.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from lastcall.kube.api.claims import (
@@ -30,6 +29,7 @@ from lastcall.kube.api.claims import (
     size_of,
 )
 from lastcall.kube.api.meta import annotations_of, copy_object, name_of, namespace_of, uid_of
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.storage import (

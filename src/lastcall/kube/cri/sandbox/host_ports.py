@@ -10,7 +10,6 @@ transaction: such Pods are few.
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from lastcall.kube.cri.api import PortMapping
@@ -20,6 +19,7 @@ from lastcall.kube.nftables.names import HOST_PORTS as TABLE
 from lastcall.kube.nftables.objects import AddChain, AddElements, AddRule, AddSet, Chain, Hook, NftSet, Transaction
 from lastcall.kube.nftables.statements import Rule
 from lastcall.world import netlink
+from lastcall.world.dataclass import dataclass
 
 LOOPBACK = "127.0.0.0/8"
 _ANY = ("", "0.0.0.0", "::")  # noqa: S104 - what a Pod asks for, not an address to bind

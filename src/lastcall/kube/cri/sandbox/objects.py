@@ -1,7 +1,7 @@
 """What the sandbox runtime has: sandboxes and containers, and how CRI shows them."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lastcall.kube.cri.api import (
@@ -13,6 +13,7 @@ from lastcall.kube.cri.api import (
     PodSandboxStatus,
 )
 from lastcall.kube.cri.sandbox.shim.procfs import signal_name
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(slots=True, eq=False)

@@ -4,13 +4,13 @@ import asyncio
 import errno
 import os
 import socket
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from lastcall.kube.cri.api import RuntimeServiceError
 from lastcall.kube.cri.sandbox.shim import messages
 from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.messages import Fields, Message, Verbs, WrongMessage
 from lastcall.world.wire import Frames, WireError
 from lastcall.world.world import World

@@ -3,10 +3,10 @@
 `images/` and `network.py` implement these; `runtime.py` uses nothing else of them.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from lastcall.kube.cri.api import Mount, PodSandboxConfig
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """A container: what it is asked to be, how it is, and what it uses."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Literal
 
 from lastcall.kube.cri.structs.sandboxes import LinuxContainerResources, NamespaceOption
+from lastcall.world.dataclass import dataclass
 
 DEFAULT_MASKED_PATHS = (
     "/proc/asound",
@@ -77,7 +78,7 @@ class LinuxContainerSecurityContext:
     no_new_privs: bool = False
     masked_paths: tuple[str, ...] | None = None
     readonly_paths: tuple[str, ...] | None = None
-    namespace_options: NamespaceOption = NamespaceOption()  # noqa: RUF009 (it is frozen)
+    namespace_options: NamespaceOption = NamespaceOption()
     seccomp: SecurityProfile = SecurityProfile()
 
 
@@ -100,7 +101,7 @@ class ContainerConfig:
     tty: bool = False
     stop_signal: str = ""
     security_context: LinuxContainerSecurityContext = LinuxContainerSecurityContext()
-    resources: LinuxContainerResources = LinuxContainerResources()  # noqa: RUF009 (it is frozen)
+    resources: LinuxContainerResources = LinuxContainerResources()
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
 
@@ -142,7 +143,7 @@ class ContainerStatus:
     annotations: dict[str, str] = field(default_factory=dict)
     info: dict[str, str] = field(default_factory=dict)
     stop_signal: str = ""
-    resources: LinuxContainerResources = LinuxContainerResources()  # noqa: RUF009 (it is frozen)
+    resources: LinuxContainerResources = LinuxContainerResources()
 
 
 SINGLE_USER_ID = "lastcall.dev/single-user-id"

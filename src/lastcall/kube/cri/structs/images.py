@@ -1,6 +1,8 @@
 """Images, and the credentials for registries."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

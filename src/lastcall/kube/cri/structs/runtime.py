@@ -1,7 +1,8 @@
 """The runtime itself: what it can do here, and its events."""
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

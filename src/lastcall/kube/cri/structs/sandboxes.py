@@ -1,8 +1,10 @@
 """A Pod's sandbox: what it is asked to be, and how it is."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Literal
+
+from lastcall.world.dataclass import dataclass
 
 NamespaceMode = Literal["POD", "CONTAINER", "NODE", "TARGET"]
 

@@ -1,7 +1,8 @@
 """Commands in containers, and streams to containers and Pods."""
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ Source: pkg/kubelet/allocation/allocation_manager.go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, cast
 
 from lastcall.kube.api.resource_lists import parse, pod_requests
 from lastcall.kube.node.pods.spec import containers_of, get_pod_qos, init_containers_of, is_static_pod
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,13 +10,13 @@ two equally near the one that asks for less.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.disruption import disruption_target
 from lastcall.kube.node.admission.decide import Shortage, request_of
 from lastcall.kube.node.pods.spec import get_pod_qos, is_mirror_pod, is_static_pod
 from lastcall.kube.node.status.conditions import set_pod_condition
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api import scheduling
@@ -16,6 +15,7 @@ from lastcall.kube.node.pods.spec import (
     init_containers_of,
     is_restartable_init_container,
 )
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container

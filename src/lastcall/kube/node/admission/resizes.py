@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
@@ -30,6 +29,7 @@ from lastcall.kube.node.interfaces import EventRecorder
 from lastcall.kube.node.pods.spec import containers_of, init_containers_of
 from lastcall.kube.node.status.conditions import find_condition, make_condition
 from lastcall.kube.node.workers.queue import WorkQueue
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

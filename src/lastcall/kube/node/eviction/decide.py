@@ -6,7 +6,7 @@ Source: pkg/kubelet/eviction/helpers.go and eviction_manager.go. Amounts are byt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from lastcall.kube.node.admission.decide import Rejection
 from lastcall.kube.node.pods.resources import pod_resources
 from lastcall.kube.node.pods.spec import containers_of, get_pod_qos, init_containers_of, is_restartable_init_container
 from lastcall.kube.node.status.conditions import set_pod_condition
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from lastcall.kube.node.meminfo import read_meminfo
 from lastcall.kube.node.metrics.node_usage import NodeUsage
 from lastcall.kube.node.runtime.container_config import pod_log_directory
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ Sources: kuberuntime/kuberuntime_gc.go, kubelet pod_container_deletor.go. `manag
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from lastcall.kube.cri.api import ContainerState, ContainerStatus, PodSandboxState, PodSandboxStatus
 from lastcall.kube.node.interfaces import PodStatus
+from lastcall.world.dataclass import dataclass
 
 DEAD_CONTAINERS_KEPT = 1
 """Ended instances kept for each container of a Pod that is still known, beside the one that just ended."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.cri.api import Image, ImageService, RuntimeService, RuntimeServiceError
 from lastcall.kube.node.interfaces import EventRecorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class ImageGCManager:
         events: EventRecorder,
         node: Node,
         stats: NodeStats | None,
-        policy: ImageGCPolicy = ImageGCPolicy(),
+        policy: ImageGCPolicy = ImageGCPolicy(),  # noqa: B008
         names_in_use: Callable[[], Iterable[str]] = tuple,
         attempted: bool = True,
     ) -> None:

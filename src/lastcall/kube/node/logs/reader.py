@@ -5,12 +5,12 @@ A line is `<RFC 3339 with nanoseconds> <stdout|stderr> <P|F> <text>\\n`; `P` is 
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from lastcall.kube.api.text.times import parse_rfc3339
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 BLOCK = 64 * 1024

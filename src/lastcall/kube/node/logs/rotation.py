@@ -15,12 +15,12 @@ import os
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from lastcall.kube.api.quantity import parse_quantity
 from lastcall.kube.cri.api import ContainerState, RuntimeService, RuntimeServiceError
 from lastcall.world import crash_guard
 from lastcall.world.clock import now
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 MONITOR_SECONDS = 10.0

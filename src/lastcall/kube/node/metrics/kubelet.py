@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import name_of, namespace_of
@@ -12,6 +11,7 @@ from lastcall.kube.cri.api import ContainerState, PodSandboxState, RuntimeServic
 from lastcall.kube.node.pods.spec import is_static_pod
 from lastcall.kube.node.workers.transitions import State
 from lastcall.world.counting import Family
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

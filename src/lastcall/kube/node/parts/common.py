@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from lastcall.kube.api.features.gates import FeatureGates, feature_gates
@@ -20,6 +19,7 @@ from lastcall.kube.node.runtime_deadlines import RuntimeWithDeadlines
 from lastcall.kube.node.static_pods.source import ManifestDirectory
 from lastcall.kube.node.versions import Behaviour, behaviour_of, gated
 from lastcall.records.record import Recorder
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

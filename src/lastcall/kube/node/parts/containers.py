@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lastcall.kube.api.features.gates import TCP_SOCKET_LIFECYCLE_HOOK
 from lastcall.kube.node.image_manager import PodImageManager
 from lastcall.kube.node.logs.files import LogLinks
@@ -22,6 +20,7 @@ from lastcall.kube.node.runtime.state import RuntimeState
 from lastcall.kube.node.stopping.hooks import HandlerRunner
 from lastcall.kube.node.stopping.kill_container import ContainerKiller
 from lastcall.kube.node.stopping.kill_pod import PodKiller
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.node.garbage.images import ImageGCManager
@@ -12,6 +11,7 @@ from lastcall.kube.node.parts.common import Common
 from lastcall.kube.node.parts.containers import Containers
 from lastcall.kube.node.parts.work import PodWork
 from lastcall.kube.node.pods.runtime_pod import pod_of_container
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Node

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lastcall.kube.node.admission.decide import (
     AdmitHandler,
@@ -19,6 +18,7 @@ from lastcall.kube.node.parts.common import Common
 from lastcall.kube.node.parts.garbage import Garbage
 from lastcall.kube.node.parts.work import PodWork
 from lastcall.kube.node.shutdown.manager import NodeShutdown
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

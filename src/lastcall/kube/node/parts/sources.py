@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.resources import NODES
@@ -12,6 +11,7 @@ from lastcall.kube.node.parts.common import Common
 from lastcall.kube.node.static_pods.source import FileConfig
 from lastcall.kube.node.workers.mirrors import MirrorPods
 from lastcall.kube.node.workers.pod_manager import PodManager
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Node

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lastcall.kube.node.admission.checkpoint import AllocationFiles
 from lastcall.kube.node.admission.resizes import Resizes
 from lastcall.kube.node.parts.common import Common
@@ -15,6 +13,7 @@ from lastcall.kube.node.status.generator import PodStatusGenerator
 from lastcall.kube.node.status.manager import PodStatusManager
 from lastcall.kube.node.status.reason_cache import LastStartErrors
 from lastcall.kube.node.workers.active_deadline import ActiveDeadlineHandler
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

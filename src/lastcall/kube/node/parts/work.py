@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lastcall.kube.node.parts.common import Common
 from lastcall.kube.node.runtime.pleg import PodLifecycleEventGenerator
 from lastcall.kube.node.workers.manager import PodWorkers
 from lastcall.kube.node.workers.queue import WorkQueue
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import is_terminating, name_of, namespace_of
@@ -15,6 +14,7 @@ from lastcall.kube.node.pods.spec import (
     is_restartable_init_container,
     is_terminal_phase,
 )
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container

@@ -1,6 +1,6 @@
 """The user and group ids that a node has for Pods with a user namespace of their own."""
 
-from dataclasses import dataclass
+from lastcall.world.dataclass import dataclass
 
 IDS_PER_POD = 65_536
 """userNamespaces.idsPerPod of KubeletConfiguration."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from lastcall.kube.api.pods.restart_rules import all_containers_could_restart, is_container_restartable
@@ -10,6 +9,7 @@ from lastcall.kube.api.pods.spec import StatusField
 from lastcall.kube.api.text.times import parse_rfc3339
 from lastcall.kube.node.interfaces import ProbeResult, ProbeType
 from lastcall.kube.node.pods.spec import containers_of, is_terminal_phase
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container, Probe

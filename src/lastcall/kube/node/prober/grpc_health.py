@@ -5,7 +5,7 @@ and written here. Sources: the gRPC protocol over HTTP/2 (PROTOCOL-HTTP2.md), gr
 """
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import unquote
 
@@ -19,6 +19,7 @@ from lastcall.kube.api.protobuf.wire import delimited
 from lastcall.kube.api.text.numbers import int_of
 from lastcall.kube.node.interfaces import DialError, RPCError
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 METHOD = "/grpc.health.v1.Health/Check"
 RETRY_SECONDS = 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from lastcall.kube.api.text.go_notation import go_duration, go_quote
@@ -11,6 +10,7 @@ from lastcall.kube.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.kube.node.interfaces import Dialer, DialError, RPCError
 from lastcall.kube.node.runtime.expansion import expand
 from lastcall.kube.node.status.features import StatusFeatures
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import (

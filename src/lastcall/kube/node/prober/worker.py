@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from lastcall.kube.api.meta import uid_of
@@ -31,6 +31,7 @@ from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic, wait_for_event
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

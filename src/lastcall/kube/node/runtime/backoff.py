@@ -1,6 +1,6 @@
 """Exponential back-off per key (client-go util/flowcontrol/backoff.go). Times are nanoseconds of one clock."""
 
-from dataclasses import dataclass
+from lastcall.world.dataclass import dataclass
 
 CONTAINER_BACK_OFF_SECONDS = 10.0
 MAX_CONTAINER_BACK_OFF_SECONDS = 300.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import orjson
@@ -31,6 +31,7 @@ from lastcall.kube.node.pods.spec import (
     is_restartable_init_container,
 )
 from lastcall.kube.node.stopping.grace import KillReason
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container

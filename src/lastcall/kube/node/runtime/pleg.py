@@ -13,7 +13,6 @@ asks for `now`. Two things that happen at one instant (in virtual time nearly al
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
 from lastcall.kube.cri.api import ContainerState, PodSandboxState, RuntimeService, RuntimeServiceError
@@ -21,6 +20,7 @@ from lastcall.kube.node.interfaces import PodStatus
 from lastcall.kube.node.pods.runtime_pod import make_pod_status, pods_in_runtime
 from lastcall.world import crash_guard
 from lastcall.world.counting import Family, Histogram
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -8,7 +8,7 @@ Source: kuberuntime/kuberuntime_manager.go (computePodResizeAction, doPodResizeA
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from lastcall.kube.api.meta import uid_of
@@ -25,6 +25,7 @@ from lastcall.kube.node.pods.cgroups import resource_config_for_pod
 from lastcall.kube.node.pods.spec import containers_of, init_containers_of, is_restartable_init_container
 from lastcall.kube.node.runtime.container_config import linux_resources
 from lastcall.records import kinds, rules
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container

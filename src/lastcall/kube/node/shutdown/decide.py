@@ -7,7 +7,6 @@ all Pods at once, each with its own grace period, at most the group's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.disruption import disruption_target
@@ -15,6 +14,7 @@ from lastcall.kube.node.admission.critical_pods import SYSTEM_CRITICAL_PRIORITY,
 from lastcall.kube.node.admission.decide import Rejection
 from lastcall.kube.node.status.conditions import set_pod_condition
 from lastcall.kube.node.versions import Behaviour
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod

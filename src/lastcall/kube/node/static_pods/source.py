@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from lastcall.kube.api.features.gates import FeatureGates
@@ -17,6 +16,7 @@ from lastcall.kube.node.config import PodUpdates, merge
 from lastcall.kube.node.static_pods.decide import ManifestError, duplicate_message, without_duplicates
 from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339_micro
+from lastcall.world.dataclass import dataclass
 from lastcall.world.world import World
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
@@ -40,6 +40,7 @@ from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks, at_first_wait
 from lastcall.world.world import World
 

@@ -10,11 +10,11 @@ StopContainer. All periods are whole seconds; elapsed times are cut to whole sec
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from lastcall.kube.node.versions import Behaviour
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container

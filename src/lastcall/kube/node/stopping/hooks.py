@@ -9,7 +9,6 @@ says.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.pods.handlers import handler_name
@@ -21,6 +20,7 @@ from lastcall.kube.node.interfaces import Dialer, DialError, EventRecorder
 from lastcall.kube.node.pods.spec import container_field_path
 from lastcall.kube.node.versions import Behaviour
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container, HTTPGetAction, LifecycleHandler, TCPSocketAction

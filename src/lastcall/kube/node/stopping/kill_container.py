@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import uid_of
@@ -26,6 +26,7 @@ from lastcall.kube.node.versions import Behaviour
 from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -5,13 +5,13 @@ Sources: kubelet pkg/cri/streaming/remotecommand/{exec,attach}.go, websocket.go,
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
 
 from lastcall.kube.cri.api import ContainerStreams, RuntimeServiceError
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 
 STREAM_CREATION_TIMEOUT = 30.0

@@ -8,10 +8,11 @@ volume/key -> ..data/key                       what a container opens
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
+from lastcall.world.dataclass import dataclass
 from lastcall.world.files import write_all
 
 _DATA = "..data"

@@ -8,8 +8,9 @@ the place, no matter which process made it.
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from lastcall.world.dataclass import dataclass
 
 MOST_HOLDERS = 16
 MOST_FILES = 4096

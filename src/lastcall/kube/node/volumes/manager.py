@@ -20,7 +20,7 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,7 @@ from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard, linux
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.remove_tree import remove_tree
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

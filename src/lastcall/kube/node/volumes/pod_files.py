@@ -5,12 +5,12 @@ Sources: kubelet_pods.go:{ensureHostsFile,GeneratePodHostNameAndDomain}, network
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import name_of, namespace_of
 from lastcall.kube.cri.api import DNSConfig
 from lastcall.kube.node.pods.spec import is_host_network_pod
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod, PodDNSConfig

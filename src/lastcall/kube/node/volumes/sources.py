@@ -6,7 +6,7 @@ Sources: pkg/volume/{configmap,secret,downwardapi,projected}, pkg/kubelet/token/
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 from lastcall.kube.api.errors import StatusError, is_not_found
@@ -19,6 +19,7 @@ from lastcall.kube.node.interfaces import VolumeError
 from lastcall.kube.node.volumes.atomic_writer import FileProjection
 from lastcall.kube.node.volumes.downward import field_value, resource_value
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod

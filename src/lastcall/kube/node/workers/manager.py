@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import is_terminating, resource_version_of, uid_of
@@ -34,6 +34,7 @@ from lastcall.kube.node.workers.transitions import (
 from lastcall.records import kinds, rules
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

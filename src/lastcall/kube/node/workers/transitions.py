@@ -29,7 +29,7 @@ The grace period lives here too: it is computed again at every update while term
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from enum import StrEnum
 from random import Random
 from typing import TYPE_CHECKING
@@ -39,6 +39,7 @@ from lastcall.kube.node.pods.runtime_pod import RunningPod, is_terminal, pod_ful
 from lastcall.kube.node.pods.spec import is_static_pod
 from lastcall.kube.node.runtime.backoff import BackoffError
 from lastcall.kube.node.stopping.grace import effective_grace_period_of
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod

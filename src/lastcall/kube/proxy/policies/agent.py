@@ -10,7 +10,6 @@ Kubernetes); as kube-network-policies does, connections that stand are left alon
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of, uid_of
@@ -28,6 +27,7 @@ from lastcall.kube.proxy.sink import RuleError
 from lastcall.records.kinds import NETWORK_POLICIES_APPLIED
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks, unless
 from lastcall.world.world import World
 

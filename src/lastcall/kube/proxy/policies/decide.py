@@ -6,7 +6,6 @@ Source: the documentation of NetworkPolicy (concepts/services-networking/network
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
 from lastcall.kube.proxy.policies.policy import (
@@ -19,6 +18,7 @@ from lastcall.kube.proxy.policies.policy import (
     PolicyPort,
     PolicyRule,
 )
+from lastcall.world.dataclass import dataclass
 
 Endpoint = tuple[str, str, int]
 """(address, protocol, port)."""

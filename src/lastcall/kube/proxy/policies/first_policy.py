@@ -1,12 +1,12 @@
 """Wait until a node has something to enforce: until then nothing else of it is imported, and there is no rule."""
 
 import asyncio
-from dataclasses import dataclass
 
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import NETWORKPOLICIES
 from lastcall.kube.client.api import Client
 from lastcall.kube.client.informer import Informer
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

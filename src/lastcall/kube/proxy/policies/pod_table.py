@@ -7,12 +7,13 @@ does the next look at the same policies; the same object says in `TableState.cha
 # check: pure
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.kube.nftables.state import Fragment
 from lastcall.kube.proxy.policies.decide import Labels, PodRules, closed_rules, rules_of
 from lastcall.kube.proxy.policies.policy import Block, Policy, PolicyPod
 from lastcall.kube.proxy.policies.table import Alias, Chains, Meant, chains_of, fragment_of, set_fragment
+from lastcall.world.dataclass import dataclass
 
 ISOLATED = PodRules((), ())
 

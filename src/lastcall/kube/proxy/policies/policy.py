@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of
 from lastcall.kube.api.selectors import LabelSelector, selector_of_expressions
 from lastcall.kube.proxy.endpoints import is_ipv4
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod as APIPod

@@ -13,7 +13,6 @@ So are the addresses of a block with excepts, of which a policy may have thousan
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from lastcall.kube.nftables import statements as nft
 from lastcall.kube.nftables.objects import Chain, Hook, NftSet, SetKey
@@ -21,6 +20,7 @@ from lastcall.kube.nftables.state import Fragment
 from lastcall.kube.nftables.statements import Rule
 from lastcall.kube.proxy.policies.decide import Allowed, Labels, Named, PodRules, allows, endpoints, members, ranges
 from lastcall.kube.proxy.policies.policy import Block, Peer, PodPeer, PolicyPod
+from lastcall.world.dataclass import dataclass
 
 JUDGED = NftSet("judged-here", "addresses")
 """Addresses that the node answers for others: the API server's, the cluster DNS server's."""

@@ -2,7 +2,6 @@
 rules the kernel does not take keeps no other from its own. It is closed until they are taken."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from lastcall.kube.nftables.objects import Transaction
@@ -11,6 +10,7 @@ from lastcall.kube.proxy.policies.pod_table import PodTable
 from lastcall.kube.proxy.policies.policy import PodKey
 from lastcall.kube.proxy.policies.table import skeleton
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.dataclass import dataclass
 
 AGAIN_SECONDS = 30.0
 """After so long the kernel is asked again to take rules that it refused."""

@@ -1,11 +1,12 @@
 """Which etcd, and who we are there: kube-apiserver's --etcd-* flags."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import urlsplit
 
 from lastcall.kube.store.api import StoreError
 from lastcall.kube.store.etcd.layout import DEFAULT_PREFIX, prefix_of
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,14 @@ pkg/controlplane/controller/clusterauthenticationtrust.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import quote
 
 import orjson
 
 from lastcall.kube.api.meta import Object
 from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.world.dataclass import dataclass
 
 FRONT_PROXY_CLIENT = "front-proxy-client"
 """The name in the certificate (kubeadm's)."""

@@ -11,12 +11,13 @@ matching/matching.go}.
 # check: pure
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from lastcall.kube.api.meta import Object, labels_of, name_of, resource_version_of
 from lastcall.kube.api.resources import NAMESPACES, Resource
 from lastcall.kube.api.selectors import selector_of_expressions
+from lastcall.world.dataclass import dataclass
 
 Shape = tuple[str, Resource, str, bool, tuple[Resource, ...]]
 """Operation, kind, subresource, whether there is a namespace, other kinds of the same objects: what rules look at,

@@ -9,7 +9,7 @@ client-go rest/request.go:transformResponse. The texts are those of a real 1.36.
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lastcall.kube.api.errors import StatusError, status_failure
@@ -22,6 +22,7 @@ from lastcall.kube.api.text.json_bounds import OutOfBoundsError
 from lastcall.kube.api.validators.cluster.webhooks import REVIEW_VERSIONS
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.proxying.webhooks.matching import Webhook, Write
+from lastcall.world.dataclass import dataclass
 
 GROUP = "admission.k8s.io"
 _SCHEME = "pkg/util/webhook/client.go:71"

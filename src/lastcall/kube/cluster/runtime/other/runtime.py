@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.kube.cluster.layout import STATE_DIR, NodeLayout
 from lastcall.kube.cluster.options import DURABLE_DIR, KUBELET_PORT, LOCAL_PATH_DIR, ClusterOptions
@@ -17,6 +17,7 @@ from lastcall.kube.cluster.runtime.other.checks import runtime_pid
 from lastcall.kube.cluster.runtime.other.place import Place
 from lastcall.kube.cri.v1.witness import messages
 from lastcall.records.ring import Ring
+from lastcall.world.dataclass import dataclass
 
 SECONDS = 90.0
 """For the runtime to stop and remove all Pods of a cluster."""

@@ -7,11 +7,11 @@ pkg/apis/certificates/v1/helpers.go.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.text.times import parse_rfc3339
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.certificates import CertificateSigningRequest

@@ -6,12 +6,13 @@ Source: pkg/controller/podgc/gc_controller.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import is_terminating, name_of
 from lastcall.kube.api.pods.spec import get_condition
 from lastcall.kube.api.scheduling import OUT_OF_SERVICE
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Node

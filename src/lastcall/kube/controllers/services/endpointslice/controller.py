@@ -12,7 +12,6 @@ deleted here, as the garbage collector would by their ownerReference.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from lastcall.kube.api.errors import StatusError, is_not_found
@@ -52,6 +51,7 @@ from lastcall.records.kinds import ENDPOINT_CHANGED, ENDPOINT_REMOVED
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -8,11 +8,12 @@ has room, then a new one; nothing is ever rebalanced.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, cast
 
 from lastcall.kube.api.meta import is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.kube.api.resources import ENDPOINTSLICES
+from lastcall.world.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Node

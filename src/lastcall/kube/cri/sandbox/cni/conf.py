@@ -7,11 +7,11 @@ opts.go:loadFromConfDir.
 import json
 import os
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.kube.api.text.go_json import loads
 from lastcall.kube.cri.sandbox.cni.versions import OLDEST, VERSIONS, newest
+from lastcall.world.dataclass import dataclass
 
 EXTENSIONS = (".conf", ".conflist", ".json")
 _MOST_BYTES = 1 << 20

@@ -7,7 +7,6 @@ internal/cri/server/sandbox_run.go:cniNamespaceOpts and toCNILabels (arguments, 
 # check: pure
 
 import json
-from dataclasses import dataclass
 from ipaddress import ip_interface
 from typing import Any
 
@@ -16,6 +15,7 @@ from lastcall.kube.api.text.go_json import loads
 from lastcall.kube.cri.api import PodSandboxConfig
 from lastcall.kube.cri.sandbox.cni.conf import Configuration, NetworkConfiguration
 from lastcall.kube.cri.sandbox.cni.versions import at_least
+from lastcall.world.dataclass import dataclass
 
 IFNAME = "eth0"
 BAD_CONTENT = 6

@@ -5,7 +5,7 @@ import os
 import stat
 import tarfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -19,6 +19,7 @@ from lastcall.kube.cri.sandbox.images.layout import (
     ImageLayout,
 )
 from lastcall.kube.cri.sandbox.spec import ImageConfig
+from lastcall.world.dataclass import dataclass
 
 Files = Mapping[str, tuple[bytes | str | Path, int]]
 """

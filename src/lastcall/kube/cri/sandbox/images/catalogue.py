@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast
 
 from lastcall.kube.cri.api import Image, RuntimeServiceError
@@ -11,6 +11,7 @@ from lastcall.kube.cri.sandbox.images.from_host import BINDABLE
 from lastcall.kube.cri.sandbox.images.layout import IMAGE_NAME, PULLED, REF_NAME, Descriptor, ImageError, ImageLayout
 from lastcall.kube.cri.sandbox.images.reference import Reference, parse_reference
 from lastcall.kube.cri.sandbox.spec import ImageConfig
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
@@ -39,6 +38,7 @@ from lastcall.kube.cri.sandbox.images.layout import (
 from lastcall.kube.cri.sandbox.images.manifest import check_config, children, manifest_kind
 from lastcall.kube.cri.sandbox.images.platform import Platform
 from lastcall.kube.cri.sandbox.images.reference import parse_reference
+from lastcall.world.dataclass import dataclass
 
 STDIN = "-"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"

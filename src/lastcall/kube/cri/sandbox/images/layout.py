@@ -14,12 +14,13 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from lastcall.kube.cri.api import RuntimeServiceError
 from lastcall.kube.cri.sandbox.images.platform import Platform, choose, this_machine
+from lastcall.world.dataclass import dataclass
 from lastcall.world.files import replace_file, sync_directory
 
 INDEX = "application/vnd.oci.image.index.v1+json"

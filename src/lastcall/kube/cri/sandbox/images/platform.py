@@ -5,8 +5,9 @@ Source: github.com/containerd/platforms (normalisation, `Only`: the machine's ow
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from lastcall.world.dataclass import dataclass
 
 _ARCHITECTURES = {
     "x86_64": ("amd64", ""),

@@ -10,7 +10,6 @@ import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from lastcall.kube.cri.api import AuthConfig, RuntimeServiceError
@@ -32,6 +31,7 @@ from lastcall.kube.cri.sandbox.images.reference import Reference
 from lastcall.kube.cri.sandbox.images.registry import STALL_SECONDS, Registry, RegistryError
 from lastcall.kube.cri.sandbox.images.way_out import WayOut
 from lastcall.world.clock import now, rfc3339
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

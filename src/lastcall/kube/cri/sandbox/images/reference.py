@@ -8,9 +8,9 @@ apply default image tag" (kubelet util/parsers/parsers.go:ParseImageName).
 
 import json
 import re
-from dataclasses import dataclass
 
 from lastcall.kube.cri.api import RuntimeServiceError
+from lastcall.world.dataclass import dataclass
 
 DEFAULT_DOMAIN, DEFAULT_TAG = "docker.io", "latest"
 

@@ -13,7 +13,6 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from lastcall.kube.cri.sandbox.images.way_out import DialError, WayOut
 from lastcall.world.aiohttp_inside.client import aiohttp
 from lastcall.world.aiohttp_inside.connector import DialledConnector
 from lastcall.world.clock import Clock
+from lastcall.world.dataclass import dataclass
 
 MANIFEST_TYPES = (
     "application/vnd.oci.image.index.v1+json",

@@ -8,9 +8,9 @@ Source: RFC 9110 section 11, distribution spec/auth.
 import base64
 import json
 import re
-from dataclasses import dataclass
 
 from lastcall.kube.cri.api import AuthConfig
+from lastcall.world.dataclass import dataclass
 
 _WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _PARAMETER = re.compile(rf'\s*({_WORD})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|({_WORD}))\s*(?:,|$)')

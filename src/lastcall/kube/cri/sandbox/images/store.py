@@ -14,7 +14,7 @@ import re
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from lastcall.kube.cri.sandbox.images.reference import Reference, parse_referenc
 from lastcall.kube.cri.sandbox.images.unpacked import UnpackedImages
 from lastcall.kube.cri.sandbox.images.unpacking import unpack
 from lastcall.kube.cri.sandbox.spec import ImageConfig, RootFilesystem
+from lastcall.world.dataclass import dataclass
 
 Substitutes = Mapping[str, Callable[[], ImageContent]]
 """Repository as people write it (`busybox`) → what makes an image to stand in for any tag of it."""

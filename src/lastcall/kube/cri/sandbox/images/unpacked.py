@@ -12,7 +12,6 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import orjson
 
 from lastcall.kube.cri.api import Image
 from lastcall.kube.cri.sandbox.images.layout import ImageError
+from lastcall.world.dataclass import dataclass
 from lastcall.world.files import replace_file
 
 _FILLING, _EMPTYING = ".unpacking-", ".removing-"

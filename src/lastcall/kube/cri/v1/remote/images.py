@@ -4,7 +4,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lastcall.kube.cri import api
@@ -16,6 +16,7 @@ from lastcall.kube.cri.v1.translate.images import auth_message, image_of, image_
 from lastcall.records import kinds
 from lastcall.records.record import Recorder
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 
 if TYPE_CHECKING:

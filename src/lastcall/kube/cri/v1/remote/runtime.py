@@ -9,7 +9,7 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol
 
 from lastcall.kube.cri import api
@@ -37,6 +37,7 @@ from lastcall.kube.cri.v1.translate.sandboxes import sandbox_config_message, san
 from lastcall.kube.cri.v1.translate.task import Task, has_ended, stop_signal_of, task_of
 from lastcall.world import crash_guard
 from lastcall.world import tasks as world_tasks
+from lastcall.world.dataclass import dataclass
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -1,9 +1,10 @@
 """Which sandboxes of a runtime have ended though this node did not stop them, by their states in its listings. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lastcall.kube.cri.api import PodSandboxState, PodSandboxStatus
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -5,10 +5,11 @@ server/container_status.go has `pid`, too.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+
+from lastcall.world.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
