@@ -8,6 +8,8 @@ import sys
 from contextlib import suppress
 from typing import Any
 
+from lastcall.world.garbage import collect_seldom
+
 _set_mask: Any = getattr(signal, "pthread_sigmask", None)
 """Windows has none."""
 
@@ -33,6 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
     # wait until the command is there (`lastcall.cli.commands.LazyGroup`).
     if _set_mask is not None:
         _set_mask(signal.SIG_BLOCK, {signal.SIGINT})
+    collect_seldom()
     # late: a signal must find a handler that can report it
     from lastcall.cli.commands import invoke
     from lastcall.cli.errors import flush_streams, guarded

@@ -10,8 +10,8 @@ from contextlib import suppress
 
 from lastcall.world import memory
 
-AFTER_SECONDS = 0.6
-"""After a role has started: no Pod that came with the start should wait for it."""
+AFTER_SECONDS = 5.0
+"""After a role has started: no Pod that came with the start should wait for it, and `run` has mostly ended by then."""
 
 _SMALLEST = 128 * 1024
 """Bytes of a mapping that are worth a call."""

@@ -27,12 +27,10 @@ from lastcall.kube.cluster.options import ClusterOptions
 from lastcall.kube.cluster.plan import NodePlan, Plan, make_plan
 from lastcall.kube.cluster.staying.credentials import Identity, Issuing
 from lastcall.world import linux
+from lastcall.world.garbage import collect_seldom
 from lastcall.world.id_maps import write_id_maps
 from lastcall.world.messages import Fields
 from lastcall.world.wire import packets_pair
-
-_COLLECT_AFTER = (20_000, 20, 50)
-"""gc.set_threshold of the roles, which make few cycles: a first Pod runs 0.1 s sooner than with Python's own."""
 
 _IN_MEMORY = "what containers write counts as their memory, because no disk can hold it ({why}); see lastcall doctor"
 
@@ -56,8 +54,7 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
         # What init forks again and again is better imported once.
         # late: 471 ms of the start of `run`
         from lastcall.kube.cluster import control_plane, node  # noqa: F401
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # without a collection before it: that takes 30 ms and finds a hundred objects
     try:
         pid = linux.clone3(linux.OWN_NAMESPACES)
     except OSError as error:
@@ -233,7 +230,7 @@ class Tree:
 
 
 def _control_plane(plan: Plan) -> None:
-    gc.set_threshold(*_COLLECT_AFTER)
+    collect_seldom()
     # late: 210 ms of the start of `run`
     from lastcall.kube.cluster import control_plane
 
@@ -242,7 +239,7 @@ def _control_plane(plan: Plan) -> None:
 
 
 def _node(plan: Plan, own: NodePlan) -> None:
-    gc.set_threshold(*_COLLECT_AFTER)
+    collect_seldom()
     # late: 278 ms of the start of `run`
     from lastcall.kube.cluster import node
 
