@@ -2,6 +2,7 @@
 
 # check: prints because it sets the errors of both streams
 
+import gc
 import os
 import signal
 import sys
@@ -51,6 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
     # A second Ctrl-C may still come while the interpreter ends, which gives signals their default action back.
     if _set_mask is not None:
         _set_mask(signal.SIG_BLOCK, {signal.SIGINT})
+    gc.freeze()  # all of it lives until the process ends, which looks for cycles three times
     sys.exit(status)
 
 

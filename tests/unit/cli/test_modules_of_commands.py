@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-AT_THE_FORK = 209
+AT_THE_FORK = 210
 """Modules of lastcall when `lastcall run` forks the cluster's processes: those that reports need come after it."""
 LOADED = {
     "lastcall": 2,
     "lastcall.testing.plugin": 4,
     "lastcall.cli.run.command": 42,
-    "lastcall.cli.run.story, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 284,
+    "lastcall.cli.run.story, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 278,
     "lastcall.cli.trace.command, lastcall.cli.trace.session": 186,
     "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 136,
     "lastcall.cli.rollout.command": 45,
@@ -20,7 +20,7 @@ LOADED = {
     "lastcall.kube.cluster.node": 308,
 }
 """What is imported → how many modules of lastcall that loads. Lower a figure when it falls; raise it with a reason."""
-AT_THE_FIRST_LINE = {"run FILE": 115, "rollout FILE": 118, "up -f FILE": 113}
+AT_THE_FIRST_LINE = {"run FILE": 116, "rollout FILE": 119, "up -f FILE": 114}
 """Command → modules of lastcall when it prints what it has read."""
 COMPILED = {
     "lastcall.cli.run.story, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 33,

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.experiment.not_simulated import of_answers, of_dropped, of_images, of_load, of_manifests
+from lastcall.experiment.load_notes import of_answers, of_load
+from lastcall.experiment.not_simulated import of_dropped, of_images, of_manifests
 from lastcall.kube.api import FeatureGates
 from lastcall.manifests.read import load_manifests
 from lastcall.records import kinds

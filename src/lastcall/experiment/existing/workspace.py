@@ -35,7 +35,8 @@ from lastcall.experiment.existing.plan import (
 )
 from lastcall.experiment.existing.pod_ends import LATE_SECONDS, Following
 from lastcall.experiment.existing.pod_load import PodLoad, start_in_pod
-from lastcall.experiment.not_simulated import Note, of_answers, of_load
+from lastcall.experiment.load_notes import of_answers, of_load
+from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.ready.custom import scaled, why_unsettled
 from lastcall.experiment.ready.readiness import is_custom, unsettled
 from lastcall.experiment.rollout.custom import check_scale_in, check_template

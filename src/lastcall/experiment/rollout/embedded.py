@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from lastcall.endings.render import AboutCluster, about_cluster
 from lastcall.experiment.embedded import EmbeddedCluster
-from lastcall.experiment.not_simulated import (
-    of_answers,
-    of_balance,
-    of_dropped,
-    of_images,
-    of_load,
-    of_manifests,
-    of_stranded,
-)
+from lastcall.experiment.load_notes import of_answers, of_balance, of_load
+from lastcall.experiment.not_simulated import of_dropped, of_images, of_manifests, of_stranded
 from lastcall.experiment.rollout.advice import checked_by_server, of_pods
 from lastcall.experiment.rollout.balancer import Balancer
 from lastcall.experiment.rollout.published import published

@@ -4,10 +4,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 from lastcall.experiment.ready.views import LOOK_SECONDS
+from lastcall.experiment.rollout.old_pods import is_of_a_request
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.target import never_heard, not_served, serving_container
 from lastcall.experiment.rollout.workspace import Experiment, Observed, Sending
 from lastcall.kube.api import name_of
+from lastcall.records.record import Record
 from lastcall.records.said import tell
 from lastcall.traffic import Control, Judgement, asks_the_application, judge
 from lastcall.world.clock import monotonic
@@ -47,6 +49,10 @@ class RolloutSession(Experiment):
             tasks.cancel()
         seen = await self.workspace.observe(self, load)
         return self._result(seen, await self._judged(seen), seconds)
+
+    def printed(self, record: Record) -> bool:
+        """Return whether the record is a line that a Pod printed about a request."""
+        return is_of_a_request(record)
 
     def begin(self) -> None:
         """Count from now on."""

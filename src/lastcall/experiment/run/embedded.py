@@ -13,7 +13,6 @@ from lastcall.experiment.lookups import delete_if_exists
 from lastcall.experiment.reasons.object_events import wait_on, webhooks_of, what_refuses_the_deletes, with_fixes
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.experiment.reasons.webhooks import fixes_of_webhook
-from lastcall.experiment.rollout.old_pods import is_of_a_request
 from lastcall.experiment.run.workspace import Run, RunWorkspace, longest_grace
 from lastcall.kube.api import (
     PODS,
@@ -64,7 +63,7 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
 
         def heard(record: Record) -> None:
             self.records.append(record)
-            if now.requests is None or not is_of_a_request(record):
+            if now.requests is None or not now.requests.printed(record):
                 now.live.record(record)
 
         await self.start(heard)
@@ -165,5 +164,5 @@ class EmbeddedRun(embedded.EmbeddedCluster, RunWorkspace):
 
     def stories(self, now: Run) -> list[Ending]:
         pods = [pod_facts(pod.obj) for pod in now.chosen()]
-        records = [each for each in self.records if now.requests is None or not is_of_a_request(each)]
+        records = [each for each in self.records if now.requests is None or not now.requests.printed(each)]
         return build_endings(records, pods, kubernetes_version=now.options.kubernetes_version)

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from lastcall.cli.rollout.command import rollout
 from lastcall.cli.run.option_values import check_propagation_nodes
 from lastcall.errors import UserError
-from lastcall.experiment.not_simulated import Note, of_balance
+from lastcall.experiment.load_notes import of_balance
+from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.rollout.lost import alike, tell_lost
 from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.experiment.rollout.published import Carried
