@@ -108,7 +108,7 @@ def _values(one: str, names: Sequence[str]) -> str:
 def _init_source(made: Any, *, frozen: bool) -> tuple[str, list[str], dict[str, Any]]:
     """Return parameters, the lines of the body, and what these name."""
     known: dict[str, Any] = {"_DEFAULT": _DEFAULT, "_set": object.__setattr__}
-    positional, by_name, body = ["self"], [], []
+    positional, by_name, body = ["self"], list[str](), list[str]()
     for each in dataclasses.fields(made):
         parameter = value = name = each.name
         if each.default_factory is not dataclasses.MISSING:
@@ -130,7 +130,7 @@ def _init_source(made: Any, *, frozen: bool) -> tuple[str, list[str], dict[str, 
 
 
 def _frozen_assignment(made: Any, name: str, value: str, known: dict[str, Any]) -> str:
-    slot = getattr(made, name, None)
+    slot: Any = getattr(made, name, None)
     if type(slot) is not _SLOT:
         return f"_set(self, {name!r}, {value})"
     known[f"_set_{name}"] = slot.__set__  # twice as fast

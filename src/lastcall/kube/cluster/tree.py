@@ -4,7 +4,6 @@ Synchronous: the tree is made before any event loop or thread exists, because th
 Source of the shape: docs/architecture/processes.md, "The picture".
 """
 
-import gc
 import json
 import logging
 import os
@@ -27,7 +26,7 @@ from lastcall.kube.cluster.options import ClusterOptions
 from lastcall.kube.cluster.plan import NodePlan, Plan, make_plan
 from lastcall.kube.cluster.staying.credentials import Identity, Issuing
 from lastcall.world import linux
-from lastcall.world.garbage import collect_seldom
+from lastcall.world.garbage import collect_seldom, frozen_imports
 from lastcall.world.id_maps import write_id_maps
 from lastcall.world.messages import Fields
 from lastcall.world.wire import packets_pair
@@ -47,14 +46,14 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
     """
     if threading.active_count() != 1:
         raise RuntimeError("the process tree must be made before any thread exists")
-    plan = _planned(options, identity, api_port)
+    with frozen_imports():
+        plan = _planned(options, identity, api_port)
+        if options.restart_roles or options.nodes > 1:
+            # What init forks again and again is better imported once.
+            # late: 471 ms of the start of `run`
+            from lastcall.kube.cluster import control_plane, node  # noqa: F401
     ours, theirs = packets_pair()
     go_read, go_write = os.pipe()
-    if options.restart_roles or options.nodes > 1:
-        # What init forks again and again is better imported once.
-        # late: 471 ms of the start of `run`
-        from lastcall.kube.cluster import control_plane, node  # noqa: F401
-    gc.freeze()  # without a collection before it: that takes 30 ms and finds a hundred objects
     try:
         pid = linux.clone3(linux.OWN_NAMESPACES)
     except OSError as error:
@@ -231,19 +230,17 @@ class Tree:
 
 def _control_plane(plan: Plan) -> None:
     collect_seldom()
-    # late: 210 ms of the start of `run`
-    from lastcall.kube.cluster import control_plane
-
-    gc.freeze()
+    with frozen_imports():
+        # late: 210 ms of the start of `run`
+        from lastcall.kube.cluster import control_plane
     control_plane.main(plan)
 
 
 def _node(plan: Plan, own: NodePlan) -> None:
     collect_seldom()
-    # late: 278 ms of the start of `run`
-    from lastcall.kube.cluster import node
-
-    gc.freeze()
+    with frozen_imports():
+        # late: 278 ms of the start of `run`
+        from lastcall.kube.cluster import node
     node.main(plan, own)
 
 
