@@ -17,7 +17,7 @@ LOADED = {
     "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 136,
     "lastcall.cli.rollout.command": 45,
     "lastcall.kube.cluster.control_plane": 425,
-    "lastcall.kube.cluster.node": 308,
+    "lastcall.kube.cluster.node": 309,
 }
 """What is imported → how many modules of lastcall that loads. Lower a figure when it falls; raise it with a reason."""
 AT_THE_FIRST_LINE = {"run FILE": 116, "rollout FILE": 119, "up -f FILE": 114}
