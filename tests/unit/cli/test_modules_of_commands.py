@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-AT_THE_FORK = 210
+AT_THE_FORK = 209
 """Modules of lastcall when `lastcall run` forks the cluster's processes: those that reports need come after it."""
 LOADED = {
     "lastcall": 2,
     "lastcall.testing.plugin": 4,
     "lastcall.cli.run.command": 42,
     "lastcall.cli.run.story, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 278,
-    "lastcall.cli.trace.command, lastcall.cli.trace.session": 186,
-    "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 136,
+    "lastcall.cli.trace.command, lastcall.cli.trace.session": 187,
+    "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 137,
     "lastcall.cli.rollout.command": 45,
     "lastcall.kube.cluster.control_plane": 425,
     "lastcall.kube.cluster.node": 309,
