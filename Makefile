@@ -81,7 +81,7 @@ docs: site                            ## the same
 tour: $(VENV)/.installed-dev        ## what versions of Kubernetes change in the tour's steps, anew (then `make ui`)
 	$(VENV)/bin/python tools/make_tour.py
 
-ui: $(VENV)/.installed-ui           ## build the page of `lastcall ui` from web/, with a Node of its own (61 MB, once)
+ui: $(VENV)/.installed-ui           ## build the page of `lastcall ui` from ui/, with a Node of its own (61 MB, once)
 	tools/make-page $(VENV)
 
 tour-static: $(VENV)/.installed-dev ## the tour as a folder to serve or to open, without a cluster: build/tour

@@ -1,4 +1,4 @@
-"""Make web/src/published.ts: the words of the published documents that the page shows, as types (`--check` compares).
+"""Make ui/src/published.ts: the words of the published documents that the page shows, as types (`--check` compares).
 
 The schemas are docs/*.schema.json. A word that is new there is a new member of a type here, and `npm run check` fails
 where the page has no text for it.
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-FILE = ROOT / "web/src/published.ts"
+FILE = ROOT / "ui/src/published.ts"
 TYPES = {
     "Outcome": ("ending-v1", "pod.outcome"),
     "Severity": ("ending-v1", "finding.severity"),

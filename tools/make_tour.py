@@ -1,7 +1,7 @@
 """Play the tour's experiments in virtual time: `python tools/make_tour.py` (`--check` only says what is out of date).
 
-- web/src/tour-versions.json: what differs between versions of Kubernetes, for the page
-- web/src/tour-rules.json: what the rules of its steps say, in English and Japanese
+- ui/src/tour-versions.json: what differs between versions of Kubernetes, for the page
+- ui/src/tour-rules.json: what the rules of its steps say, in English and Japanese
 - src/lastcall/ui/tour/recorded.json: the runs of levels that need what not every machine has
 - `tour_data()`: every run with its story, for the tour of the documentation, which has no cluster behind it
 
@@ -38,11 +38,11 @@ from lastcall.ui.tour.experiments import EXPERIMENTS, FORWARDS, Experiment  # no
 from lastcall.ui.tour.levels import Level, experiment_of, level_document, levels  # noqa: E402
 from lastcall.ui.tour.running import Run  # noqa: E402
 
-LESSON = ROOT / "web/src/tour.json"
-VERSIONS_FILE = ROOT / "web/src/tour-versions.json"
+LESSON = ROOT / "ui/src/tour.json"
+VERSIONS_FILE = ROOT / "ui/src/tour-versions.json"
 COMPARED = ("1.23", "1.27", "1.36")
 """The versions that the page shows side by side: 1.37 changes none of what the steps show."""
-RULES_FILE = ROOT / "web/src/tour-rules.json"
+RULES_FILE = ROOT / "ui/src/tour-rules.json"
 RECORDED_FILE = ROOT / "src/lastcall/ui/tour/recorded.json"
 
 NODES = 2

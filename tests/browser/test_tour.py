@@ -17,7 +17,7 @@ from browser import Browser, Page
 
 pytestmark = [pytest.mark.real_kernel, needs_kubectl]
 
-LESSON: Any = json.loads((Path(__file__).parents[2] / "web/src/tour.json").read_text("utf-8"))
+LESSON: Any = json.loads((Path(__file__).parents[2] / "ui/src/tour.json").read_text("utf-8"))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from staying import Place
 
 from browser import Page
 
-AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
+AXE = Path(__file__).parents[2] / "ui/node_modules/axe-core/axe.min.js"
 
 
 Reads = Callable[["subprocess.Popen[str]"], str]

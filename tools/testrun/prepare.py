@@ -113,10 +113,10 @@ def _programs(tier: Tier, packages: Future[None]) -> None:
         _unpack("Prometheus", PROJECT / "tools/get-debian-prometheus")
         _unpack("containerd 1.7", PROJECT / "tools/get-debian-containerd")
         _unpack("CRI's api.proto", PROJECT / "tools/get-debian-cri-api")
-    if shutil.which("npm") and not (PROJECT / "web/node_modules").exists():
+    if shutil.which("npm") and not (PROJECT / "ui/node_modules").exists():
         npm = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
         if not _unpack("the page's packages", *npm, folder=PROJECT / "web"):
-            shutil.rmtree(PROJECT / "web/node_modules", ignore_errors=True)
+            shutil.rmtree(PROJECT / "ui/node_modules", ignore_errors=True)
     suite = PROJECT.parent / "shared/kubernetes/install"
     if suite.exists() and os.getuid() == 0:
         _unpack("Kubernetes and its test suite", suite, "--conformance")

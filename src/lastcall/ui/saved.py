@@ -16,7 +16,7 @@ from lastcall.records.language import ENGLISH, translate
 from lastcall.records.quoting import several_lines
 
 BLOCK = "saved"
-"""The id of the data, for the script (web/src/saved.ts)."""
+"""The id of the data, for the script (ui/src/saved.ts)."""
 
 
 def saved_page(

@@ -43,7 +43,7 @@ def test_readme_counts_the_symptoms_that_pains_has() -> None:
 
 
 def test_every_page_counts_the_steps_that_the_tour_has() -> None:
-    steps = len(json.loads((ROOT / "web/src/tour.json").read_bytes())["steps"])
+    steps = len(json.loads((ROOT / "ui/src/tour.json").read_bytes())["steps"])
     found = {(path.name, int(n)) for path in GUIDES for n in re.findall(r"\b(\d+) steps\b", path.read_text("utf-8"))}
     assert {number for _, number in found} == {steps}, found
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-WEB = Path(__file__).parents[3] / "web/src"
-STYLE = (WEB / "style.css").read_text() + (WEB / "rollout.css").read_text()
+PAGE_SOURCES = Path(__file__).parents[3] / "ui/src"
+STYLE = (PAGE_SOURCES / "style.css").read_text() + (PAGE_SOURCES / "rollout.css").read_text()
 LIGHT, DARK = (dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", part)) for part in STYLE.split("@media", 2)[:2])
 SCHEMES = {"light": LIGHT, "dark": DARK}
 VISIONS = {
@@ -97,7 +97,7 @@ def fills() -> dict[str, str]:
 
 def entries(source: str, table: str) -> dict[str, str]:
     """The lines of a table of strings, or of lists of them, as they stand in TypeScript."""
-    (body,) = re.findall(rf"const {table}[^=]*= \{{(.*?)\}}(?: as const)?;", (WEB / source).read_text(), re.S)
+    (body,) = re.findall(rf"const {table}[^=]*= \{{(.*?)\}}(?: as const)?;", (PAGE_SOURCES / source).read_text(), re.S)
     return {key.strip('"'): value for key, value in re.findall(r'("?\w+"?): ("[^"]*"|\[[^\]]*\])', body)}
 
 

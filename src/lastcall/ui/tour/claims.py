@@ -422,7 +422,7 @@ CLAIMS: Mapping[str, Claim] = {
     "refused": refused,
     "asDeleted": as_deleted,
 }
-"""The steps of the lesson name them (`web/src/tour.json`)."""
+"""The steps of the lesson name them (`ui/src/tour.json`)."""
 
 
 def checked(seen: Seen | None, whole: bool) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The levels of the tour: a manifest that the learner changes, and a goal.
 
-Their titles are in web/src/tour.json, because the page lists them before it has the levels.
+Their titles are in ui/src/tour.json, because the page lists them before it has the levels.
 """
 
 # check: pure

@@ -34,7 +34,7 @@ const options = {
   jsxFragment: "Fragment",
   tsconfigRaw: {},
   inject: ["src/jsx.ts"],
-  banner: { js: "/* Made of web/ by `make ui`; with Preact (MIT). */", css: "/* Made of web/ by `make ui`. */" },
+  banner: { js: "/* Made of ui/ by `make ui`; with Preact (MIT). */", css: "/* Made of ui/ by `make ui`. */" },
 };
 await build({ ...options, entryPoints: { ui: "src/main.tsx" } });
 await build({ ...options, entryPoints: { tour: "src/tour.tsx", rollout: "src/rollout.tsx", cluster: "src/cluster.tsx" }, plugins: [shared] });
