@@ -106,9 +106,9 @@ CONTAINERS: Mapping[str, Cause] = {
             "other": "The kernel refused the signal that the preStop hook of $container sent (`$line`): PID 1 runs as "
             "user $user, and the hook as another, without the capability KILL.",
             "users": "The kernel refused the signal that the preStop hook of $container sent (`$line`): PID 1 runs as "
-            "user $user, and the hook as user $own, as which the container was started.",
+            "user $user, and the hook as user $own, with which the container started.",
             "root": "The kernel refused the signal that the preStop hook of $container sent (`$line`): PID 1 runs as "
-            "user $user, and the hook as user 0, as which the container was started, without the capability KILL.",
+            "user $user, and the hook as user 0, with which the container started, without the capability KILL.",
             "pause": "The kernel refused the signal that the preStop hook of $container sent (`$line`): PID 1 is the "
             "Pod's pause process (shareProcessNamespace), which runs as another user than the hook.",
             "failed": "The stop goes on without the hook, and only the Event FailedPreStopHook shows it, not the "

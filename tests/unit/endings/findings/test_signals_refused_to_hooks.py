@@ -117,11 +117,11 @@ def test_the_message_of_an_older_kubelet_is_enough(new_tape: Any) -> None:
     ("user", "own", "says", "keeps"),
     [
         (101, None, "PID 1 runs as user 101, and the hook as another", "runAsUser: 101"),
-        (101, 1000, "PID 1 runs as user 101, and the hook as user 1000, as which", "runAsUser: 101"),
+        (101, 1000, "PID 1 runs as user 101, and the hook as user 1000, with which", "runAsUser: 101"),
         (
             101,
             0,
-            "and the hook as user 0, as which the container was started, without the capability KILL",
+            "and the hook as user 0, with which the container started, without the capability KILL",
             "capabilities: {add: [KILL]}",
         ),
         (0, 1000, "PID 1 runs as user 0, and the hook as user 1000", ""),
