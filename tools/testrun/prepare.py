@@ -115,7 +115,7 @@ def _programs(tier: Tier, packages: Future[None]) -> None:
         _unpack("CRI's api.proto", PROJECT / "tools/get-debian-cri-api")
     if shutil.which("npm") and not (PROJECT / "ui/node_modules").exists():
         npm = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        if not _unpack("the page's packages", *npm, folder=PROJECT / "web"):
+        if not _unpack("the page's packages", *npm, folder=PROJECT / "ui"):
             shutil.rmtree(PROJECT / "ui/node_modules", ignore_errors=True)
     suite = PROJECT.parent / "shared/kubernetes/install"
     if suite.exists() and os.getuid() == 0:

@@ -9,7 +9,7 @@ from lastcall.records.rules import SAYS
 from lastcall.records.words import KINDS
 from lastcall.ui.tour.levels import levels
 
-LESSON = Path(__file__).parents[3] / "web" / "src" / "tour.json"
+LESSON = Path(__file__).parents[3] / "ui" / "src" / "tour.json"
 RULES = {name: value for name, value in vars(rules).items() if name.isupper() and isinstance(value, str)}
 
 
