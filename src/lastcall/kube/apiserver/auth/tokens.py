@@ -8,7 +8,6 @@ Sources: pkg/serviceaccount/{claims,jwt,openidmetadata}.go.
 import asyncio
 import base64
 import hashlib
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -57,7 +56,10 @@ class TokenIssuer:
         await asyncio.to_thread(self._import)
 
     def _import(self) -> None:
-        assert self._sign(self.key_id.encode())
+        # late: in the thread of `prepare`
+        import jwt.algorithms  # noqa: F401 # for `issue`
+
+        assert self.key_id
 
     @cached_property
     def private_key(self) -> "ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey":
@@ -106,6 +108,9 @@ class TokenIssuer:
         A token of a `kube-api-access-*` volume for this API server is good for a year, so that a client that never
         reloads it goes on working; `warnafter` says when it should have been replaced.
         """
+        # late: in the thread of `prepare`
+        import jwt
+
         meta = service_account["metadata"]
         issued = int(now(self.world.clock).timestamp())
         private: Object = {
@@ -130,21 +135,7 @@ class TokenIssuer:
             "nbf": issued,
             "sub": f"system:serviceaccount:{meta['namespace']}:{meta['name']}",
         }
-        header = {"alg": self.algorithm, "kid": self.key_id, "typ": "JWT"}
-        content = ".".join(_base64url(json.dumps(each, separators=(",", ":")).encode()) for each in (header, claims))
-        return f"{content}.{_base64url(self._sign(content.encode()))}"
-
-    def _sign(self, content: bytes) -> bytes:
-        """Return the signature of a JWS (RFC 7518, 3.3 and 3.4). `jwt` would import X.509, too: 36 ms of each start."""
-        # late: in the thread of `prepare`
-        from cryptography.hazmat.primitives import hashes
-        from cryptography.hazmat.primitives.asymmetric import ec, padding, utils
-
-        key, digest = self.private_key, hashes.SHA256()
-        if isinstance(key, ec.EllipticCurvePrivateKey):
-            numbers = utils.decode_dss_signature(key.sign(content, ec.ECDSA(digest)))
-            return b"".join(each.to_bytes(32, "big") for each in numbers)
-        return key.sign(content, padding.PKCS1v15(), digest)
+        return jwt.encode(claims, self.private_key, algorithm=self.algorithm, headers={"kid": self.key_id})
 
     def claims(self, token: str) -> Object | None:
         """Return the claims of a token that this issuer signed for itself and that has not expired, else None."""
@@ -162,7 +153,7 @@ class TokenIssuer:
         return claims if claims.get("nbf", 0) <= moment < claims["exp"] else None
 
     def _signed_claims(self, token: str) -> Object | None:
-        # late: 36 ms, for clusters whose Pods use their tokens
+        # late: in the thread of `prepare`
         import jwt
 
         try:
