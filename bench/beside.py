@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any
 
 from bench.figures import as_installed
-from bench.real_cluster import API, CLUSTER, HERE, HOME, NAMESPACE, SECONDS, life, measured_now, page, turn
+from bench.real_cluster import API, CLUSTER, HERE, HOME, NAMESPACE, SECONDS, Lastcall, life, measured_now, page, turn
 from bench.turns import Table, interval, take_turns
 
 NAME = "bench-beside"
@@ -32,26 +32,6 @@ CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 ACCOUNT = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
 CONNECTIONS, GETS, WRITES = 16, 100, 20
 """Connections at a time; GETs of each, and ConfigMaps that each creates, reads and deletes, in a turn."""
-
-
-class Lastcall:
-    """`lastcall` of this checkout in a home of its own, so that nothing is left."""
-
-    def __init__(self, home: str) -> None:
-        self._environment = {**os.environ, "PYTHONPATH": str(HERE / "src"), "HOME": home}
-        for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KUBECONFIG"):
-            self._environment.pop(name, None)
-
-    def run(self, *arguments: str) -> str:
-        command = [sys.executable, "-m", "lastcall.cli.main", *arguments]
-        done = subprocess.run(command, env=self._environment, text=True, stdout=subprocess.PIPE, timeout=SECONDS)
-        if done.returncode:
-            raise SystemExit(f"lastcall {arguments[0]} failed")
-        return done.stdout
-
-    def up(self) -> str:
-        """Return the path of the kubeconfig."""
-        return str(json.loads(self.run("up", NAME, "--detach", "-o", "json"))["kubeconfig"])
 
 
 def real(verb: str) -> None:
@@ -176,7 +156,7 @@ def run_rounds(table: Table, own: Lastcall, rounds: int, at_once: int, seconds: 
         stack.callback(real, "stop")
         real("start")
         own.run("image", "import", str(HOME / "images/quick.tar"))
-        stack.callback(own.run, "down", NAME)
+        stack.callback(own.down)
         ours = Standing(own.up(), at_once, seconds)
         theirs = Standing(str(HOME / "admin.kubeconfig"), at_once, seconds)
         take_turns({}, 1, ours.turn, theirs.turn)  # not counted
@@ -198,8 +178,8 @@ def main() -> None:
     as_installed(HERE)
     table: Table = {}
     with tempfile.TemporaryDirectory(prefix="lastcall-bench-") as home:
-        own = Lastcall(home)
-        of_ours = partial(timed, own.up, partial(own.run, "down", NAME))
+        own = Lastcall(home, NAME)
+        of_ours = partial(timed, own.up, own.down)
         take_turns(table, options.starts, of_ours, partial(timed, partial(real, "start"), partial(real, "stop")))
         run_rounds(table, own, options.rounds, options.at_once, options.seconds)
     figures = "\n".join(rows(table))

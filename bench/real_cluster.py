@@ -6,6 +6,7 @@ import json
 import os
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -112,6 +113,30 @@ def turn(api: API, number: Iterator[int], at_once: int) -> dict[str, float]:
         f"{at_once} at once: create → all Running, ms": all_run,
         f"{at_once} at once: DELETE → all gone, ms": all_gone,
     }
+
+
+class Lastcall:
+    """`lastcall` of this checkout in a home of its own, so that nothing is left; its cluster has the name `name`."""
+
+    def __init__(self, home: str, name: str) -> None:
+        self.name = name
+        self.environment = {**os.environ, "PYTHONPATH": str(HERE / "src"), "HOME": home}
+        for each in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KUBECONFIG"):
+            self.environment.pop(each, None)
+
+    def run(self, *arguments: str) -> str:
+        command = [sys.executable, "-m", "lastcall.cli.main", *arguments]
+        done = subprocess.run(command, env=self.environment, text=True, stdout=subprocess.PIPE, timeout=SECONDS)
+        if done.returncode:
+            raise SystemExit(f"lastcall {arguments[0]} failed")
+        return done.stdout
+
+    def up(self) -> str:
+        """Return the path of the kubeconfig."""
+        return str(json.loads(self.run("up", self.name, "--detach", "-o", "json"))["kubeconfig"])
+
+    def down(self) -> None:
+        self.run("down", self.name)
 
 
 def begin(name: str) -> str:

@@ -8,18 +8,16 @@ other machines; only the order of magnitude can be compared.
 """
 
 import argparse
-import json
 import os
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 
 from bench.figures import HEADER, as_installed, machine, row
-from bench.real_cluster import HERE, HOME
+from bench.real_cluster import HERE, HOME, Lastcall
 
 NAME = "bench-time"
 SECONDS = 120.0
@@ -42,36 +40,29 @@ def kubectl() -> str:
     return found
 
 
-def phases(home: str) -> dict[str, float]:
+def phases(own: Lastcall) -> dict[str, float]:
     """Start a cluster, go through the phases and end it. Return phase → milliseconds, and their sum."""
-    environment = {**os.environ, "PYTHONPATH": str(HERE / "src"), "HOME": home}
-    for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KUBECONFIG"):
-        environment.pop(name, None)
-    lastcall = [sys.executable, "-m", "lastcall.cli.main"]
     began = last = time.monotonic()
     took: dict[str, float] = {}
 
     def over(phase: str) -> None:
         nonlocal last
         now = time.monotonic()
-        took[f"{phase}, ms"] = 1000 * (now - last)
+        took[phase] = 1000 * (now - last)
         last = now
 
-    up = [*lastcall, "up", NAME, "--detach", "-o", "json"]
-    said = subprocess.run(up, env=environment, stdout=subprocess.PIPE, check=True, timeout=SECONDS).stdout
+    kubeconfig = own.up()
     try:
         over("command is back")
-        asking = [kubectl(), "--kubeconfig", json.loads(said)["kubeconfig"]]
         for phase, arguments in PHASES:
-            while (
-                done := subprocess.run([*asking, *arguments], env=environment, capture_output=True, timeout=SECONDS)
-            ).returncode:
+            command = [kubectl(), "--kubeconfig", kubeconfig, *arguments]
+            while (done := subprocess.run(command, env=own.environment, capture_output=True)).returncode:
                 if time.monotonic() - last > SECONDS:
                     raise SystemExit(f"{phase}: {done.stderr.decode(errors='replace').strip()}")
             over(phase)
-        took["all, ms"] = 1000 * (last - began)
+        took["all"] = 1000 * (last - began)
     finally:
-        subprocess.run([*lastcall, "down", NAME], env=environment, stdout=subprocess.DEVNULL, check=True)
+        own.down()
     return took
 
 
@@ -82,12 +73,13 @@ def main() -> None:
     print(f"{machine()}, load {os.getloadavg()[0]:.1f}", flush=True)
     as_installed(HERE)
     with tempfile.TemporaryDirectory(prefix="lastcall-bench-") as home:
-        phases(home)  # not counted
-        measured = [phases(home) for _ in range(turns)]
+        own = Lastcall(home, NAME)
+        phases(own)  # not counted
+        measured = [phases(own) for _ in range(turns)]
     print(HEADER)
     for phase in measured[0]:
-        print(row(phase.removesuffix(", ms"), [each[phase] for each in measured], "ms"))
-    print(f"\nmedian of all phases: {statistics.median(each['all, ms'] for each in measured) / 1000:.2f} s")
+        print(row(phase, [each[phase] for each in measured], "ms"))
+    print(f"\nmedian of all phases: {statistics.median(each['all'] for each in measured) / 1000:.2f} s")
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ spec:
 """
 
 
-def test_containers_whose_pause_process_ended_are_told_as_killed_with_it(
+def test_run_names_the_end_of_the_pause_process_that_killed_the_containers(
     containerd: Containerd, tmp_path: Path
 ) -> None:
     manifest = tmp_path / "pod.yaml"
