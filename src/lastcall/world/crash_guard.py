@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import struct
 import time
-import traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -307,4 +306,7 @@ def text_of(error: BaseException) -> str:
 
 
 def _traceback_of(error: BaseException) -> str:
+    # late: every container starts as a copy of the shim, which has no other use for it
+    import traceback
+
     return "".join(traceback.format_exception(error, limit=-30))

@@ -14,7 +14,6 @@ import contextlib
 import os
 import pwd
 import signal
-import subprocess
 
 from lastcall.world import linux, privileges
 
@@ -130,6 +129,9 @@ def _map_range(pid: int, kind: str, uid: int, own: int) -> str:
     found = subordinate_range(path, uid)
     if found is None:
         return f"{path} gives this user no range"
+    # late: the shim, of which every container starts as a copy, never comes here
+    import subprocess
+
     command = [program, str(pid), "0", str(own), "1", "1", str(found[0]), str(found[1])]
     try:
         # A fixed program of the distribution with numbers only; when it fails the map is still unwritten.

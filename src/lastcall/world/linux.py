@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import signal
 import socket
@@ -21,6 +22,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
 # clone(2), unshare(2), setns(2)
@@ -80,9 +82,9 @@ PR_GET_TID_ADDRESS = 40
 CLOSE_RANGE_CLOEXEC = 0x4
 
 # Numbers that are the same on every architecture with the generic table from Linux 5.x on.
+_SYS_PIDFD_SEND_SIGNAL = 424
 _SYS_OPEN_TREE = 428
 _SYS_MOVE_MOUNT = 429
-_SYS_PIDFD_SEND_SIGNAL = 424
 _SYS_CLONE3 = 435
 _SYS_CLOSE_RANGE = 436
 _SYS_OPENAT2 = 437
@@ -95,8 +97,11 @@ MACHINE = os.uname().machine
 libc = ctypes.PyDLL(None, use_errno=True)
 _syscall = libc.syscall
 _syscall.restype = ctypes.c_long
-_prctl = libc.prctl
-_prctl.restype = ctypes.c_int
+_prctl = libc["prctl"]
+_prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
+_prctl_pointer = libc["prctl"]
+_prctl_pointer.argtypes = (ctypes.c_int, ctypes.c_void_p, *[ctypes.c_ulong] * 3)
+libc.mount.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
 _clone = getattr(libc, "clone", None)
 _fallocate = getattr(libc, "fallocate64", libc.fallocate)  # 64-bit offsets whatever the machine
 _before_fork = ctypes.pythonapi.PyOS_BeforeFork
@@ -121,12 +126,28 @@ def system_call(name: str, number: int, *arguments: object, detail: str = "") ->
     return result
 
 
-def _long(value: int) -> ctypes.c_long:
-    return ctypes.c_long(value)
+def _typed(number: int, *types: object) -> Callable[..., int]:
+    """Return the system call of that number as a function that takes arguments of these types, and sets errno.
+
+    A container's start makes hundreds of these calls: ctypes converts plain values faster than objects of its own.
+    """
+    call = libc["syscall"]  # an object of its own each time
+    call.restype, call.argtypes = ctypes.c_long, (ctypes.c_long, *types)
+    return functools.partial(call, number)
 
 
-def _path(path: str | bytes) -> ctypes.c_char_p:
-    return ctypes.c_char_p(os.fsencode(path))
+_FD, _PATH, _BYTES, _FLAGS, _SIZE = ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint, ctypes.c_size_t
+_open_tree = _typed(_SYS_OPEN_TREE, _FD, _PATH, _FLAGS)
+_move_mount = _typed(_SYS_MOVE_MOUNT, _FD, _PATH, _FD, _PATH, _FLAGS)
+_openat2 = _typed(_SYS_OPENAT2, _FD, _PATH, _BYTES, _SIZE)
+_mount_setattr = _typed(_SYS_MOUNT_SETATTR, _FD, _PATH, _FLAGS, _BYTES, _SIZE)
+
+
+def _path(path: str | bytes) -> bytes:
+    return path if isinstance(path, bytes) else path.encode(_PATHS, "surrogateescape")
+
+
+_PATHS = sys.getfilesystemencoding()
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------
@@ -140,7 +161,7 @@ def _thread_id_address() -> int:
     except (ValueError, OSError):
         return 0
     address = ctypes.c_void_p()
-    if _prctl(PR_GET_TID_ADDRESS, ctypes.byref(address), _long(0), _long(0), _long(0)) != 0:
+    if _prctl_pointer(PR_GET_TID_ADDRESS, ctypes.byref(address), 0, 0, 0) != 0:
         return 0
     return address.value or 0
 
@@ -186,6 +207,8 @@ def _clone3(flags: int, pidfd: int, cgroup: int = 0) -> int:
 
 
 _PAUSED_STACK = 1 << 15
+_SIGNAL_SET = 128
+"""The size of sigset_t in bytes. `signal.pthread_sigmask` would make an object of every signal in it."""
 
 
 def clone_paused(flags: int) -> int:
@@ -199,12 +222,13 @@ def clone_paused(flags: int) -> int:
     if not _paused_stack:
         _paused_stack.append(ctypes.create_string_buffer(_PAUSED_STACK))
     top = (ctypes.addressof(_paused_stack[0]) + _PAUSED_STACK) & ~63
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    before = ctypes.create_string_buffer(_SIGNAL_SET)
+    libc.pthread_sigmask(ctypes.c_int(signal.SIG_BLOCK), b"\xff" * _SIGNAL_SET, before)
     try:
         pid: int = _clone(libc.pause, ctypes.c_void_p(top), ctypes.c_int(flags | _CLONE_VM | signal.SIGCHLD), None)
         code = ctypes.get_errno()
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        libc.pthread_sigmask(ctypes.c_int(signal.SIG_SETMASK), before, None)
     if pid < 0:
         raise failure("clone", number=code)
     return pid
@@ -242,8 +266,7 @@ def setns(fd: int, flags: int = 0) -> None:
 
 def prctl(option: int, *arguments: int) -> int:
     """Call prctl(2) with integer arguments."""
-    padded = (*arguments, 0, 0, 0, 0)[:4]
-    result: int = _prctl(ctypes.c_int(option), *(ctypes.c_ulong(argument) for argument in padded))
+    result: int = _prctl(option, *(*arguments, 0, 0, 0, 0)[:4])
     if result < 0:
         raise failure(f"prctl({option})")
     return result
@@ -261,7 +284,7 @@ def set_dumpable(on: bool) -> None:
 
 def set_process_name(name: str) -> None:
     """Set the name in /proc/self/comm; the kernel keeps 15 bytes."""
-    if _prctl(PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), _long(0), _long(0), _long(0)) != 0:
+    if _prctl_pointer(PR_SET_NAME, name.encode()[:15], 0, 0, 0) != 0:
         raise failure("prctl(PR_SET_NAME)")
 
 
@@ -272,7 +295,7 @@ def default_internal_signals() -> None:
     """
     for number in (32, 33):
         system_call(
-            "rt_sigaction", _SYS_RT_SIGACTION[MACHINE], _long(number), bytes(32), None, ctypes.c_size_t(8)
+            "rt_sigaction", _SYS_RT_SIGACTION[MACHINE], ctypes.c_long(number), bytes(32), None, ctypes.c_size_t(8)
         )  # an action of zeros is SIG_DFL
 
 
@@ -283,7 +306,9 @@ def pidfd_open(pid: int) -> int:
 
 def pidfd_send_signal(pidfd: int, number: int) -> None:
     """Send a signal to exactly the process behind `pidfd`. Raises ProcessLookupError when it has been reaped."""
-    system_call("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, _long(pidfd), _long(number), None, _long(0))
+    system_call(
+        "pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, ctypes.c_int(pidfd), ctypes.c_int(number), None, ctypes.c_uint(0)
+    )
 
 
 def waitid_pidfd(pidfd: int, options: int = os.WEXITED | os.WNOHANG) -> os.waitid_result | None:
@@ -312,7 +337,7 @@ def mount(source: str, target: str, fstype: str | None, flags: int = 0, data: st
         _path(source),
         _path(target),
         None if fstype is None else _path(fstype),
-        ctypes.c_ulong(flags),
+        flags,
         None if data is None else _path(data),
     )
     if result != 0:
@@ -341,13 +366,17 @@ def pivot_root(new_root: str, put_old: str) -> None:
 
 def open_tree(dirfd: int, path: str, flags: int) -> int:
     """Call open_tree(2): return a detached bind mount as an fd with OPEN_TREE_CLONE, else an O_PATH fd."""
-    return system_call("open_tree", _SYS_OPEN_TREE, _long(dirfd), _path(path), ctypes.c_uint(flags), detail=path)
+    tree = _open_tree(dirfd, _path(path), flags)
+    if tree < 0:
+        raise failure("open_tree", path)
+    return tree
 
 
 def move_mount(from_fd: int, to_fd: int) -> None:
     """Attach the detached mount `from_fd` on the file or directory behind `to_fd` (no path is looked up)."""
     flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH
-    system_call("move_mount", _SYS_MOVE_MOUNT, _long(from_fd), _path(""), _long(to_fd), _path(""), ctypes.c_uint(flags))
+    if _move_mount(from_fd, b"", to_fd, b"", flags) < 0:
+        raise failure("move_mount")
 
 
 def mount_setattr(
@@ -355,30 +384,18 @@ def mount_setattr(
 ) -> None:
     """Call mount_setattr(2), Linux 5.12; `userns_fd` is for MOUNT_ATTR_IDMAP. Raises OSError ENOSYS before."""
     attributes = struct.pack("=4Q", attr_set, attr_clear, propagation, userns_fd)
-    size = ctypes.c_size_t(len(attributes))
-    system_call(
-        "mount_setattr",
-        _SYS_MOUNT_SETATTR,
-        _long(dirfd),
-        _path(path),
-        ctypes.c_uint(flags),
-        attributes,
-        size,
-        detail=path,
-    )
+    if _mount_setattr(dirfd, _path(path), flags, attributes, len(attributes)) < 0:
+        raise failure("mount_setattr", path)
 
 
 def openat2(dirfd: int, path: str, flags: int, resolve: int, mode: int = 0) -> int:
     """Call openat2(2): an open whose path resolution is confined by RESOLVE_* (close-on-exec is added)."""
     how = struct.pack("=3Q", flags | os.O_CLOEXEC, mode, resolve)
-    while True:
-        try:
-            return system_call(
-                "openat2", _SYS_OPENAT2, _long(dirfd), _path(path), how, ctypes.c_size_t(len(how)), detail=path
-            )
-        except OSError as error:
-            if error.errno != errno.EAGAIN:  # a rename raced with a confined lookup: the kernel asks to try again
-                raise
+    name = _path(path)
+    while (fd := _openat2(dirfd, name, how, len(how))) < 0:
+        if ctypes.get_errno() != errno.EAGAIN:  # a rename raced with a confined lookup: the kernel asks to try again
+            raise failure("openat2", path)
+    return fd
 
 
 # -- changes of files -------------------------------------------------------------------------------------------------

@@ -141,11 +141,16 @@ def _report(status: socket.socket, message: str) -> None:
         status.send(json.dumps({"error": message[:8000]}).encode())
 
 
+_NOT_DEFAULT = tuple(
+    number for number in signal.valid_signals() if signal.getsignal(number) not in (signal.SIG_DFL, None)
+)
+"""What Python handles or ignores (SIGINT, SIGPIPE), and what was ignored when the shim began."""
+
+
 def default_signals() -> None:
-    """Set every signal to its default: ignored ones would outlive the execve (Python ignores SIGPIPE)."""
-    for number in signal.valid_signals():
-        if signal.getsignal(number) not in (signal.SIG_DFL, None):
-            signal.signal(number, signal.SIG_DFL)
+    """Set every signal to its default: ignored ones would outlive the execve."""
+    for number in _NOT_DEFAULT:
+        signal.signal(number, signal.SIG_DFL)
     linux.default_internal_signals()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 

@@ -51,7 +51,7 @@ class Root:
         try:
             return self.open(path)
         except FileNotFoundError:
-            link = self._make(path, links, create_file)
+            link = self._make(path, links, lambda name, parent: os.close(create_file(name, parent)))
             return self.file(link, links + 1) if link else self.open(path)
 
     def _make(self, path: str, links: int, make: Any) -> str:
@@ -70,7 +70,7 @@ class Root:
         return ""
 
 
-def create_file(name: str, directory: int) -> None:
-    os.close(
-        os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=directory)
-    )
+def create_file(name: str, directory: int) -> int:
+    """Create an empty file and return it opened. Raises OSError, FileExistsError for a link, too."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(name, flags, 0o644, dir_fd=directory)

@@ -6,6 +6,7 @@ import contextlib
 import os
 
 from lastcall.kube.cri.sandbox.shim.rootfs.confined import Root, create_file
+from lastcall.kube.cri.sandbox.shim.rootfs.protect import attach_readonly
 from lastcall.kube.cri.sandbox.shim.rootfs.trees import attach, clone_tree
 from lastcall.world import linux
 
@@ -32,7 +33,7 @@ def mount_kernel(root: Root, spec: dict[str, Any]) -> None:
     except PermissionError:
         # Forbidden where something lies over the machine's own /sys: the read-only view of that, or none.
         with contextlib.suppress(OSError):
-            attach(clone_tree("/sys", readonly=True), root.directory("/sys"))
+            attach_readonly(root, "/sys", clone_tree("/sys"), root.directory("/sys"))
         return
     view = spec.get("cgroupView")
     if view:
@@ -50,34 +51,35 @@ def _mount_groups(root: Root, view: list[tuple[str, str]], *, readonly: bool) ->
     place = "/sys/fs/cgroup"
     try:
         _mount_at(root, place, "tmpfs", _NO_EXTRAS, "mode=755,size=64k")
-        attributes = linux.MOUNT_ATTR_NOSUID | linux.MOUNT_ATTR_NODEV | linux.MOUNT_ATTR_NOEXEC
-        if readonly:
-            attributes |= linux.MOUNT_ATTR_RDONLY
-        for name, group in view:
-            tree = clone_tree(group, recursive=False)
-            try:
-                linux.mount_setattr(tree, "", linux.AT_EMPTY_PATH, attributes)
-                target = root.directory(f"{place}/{name}")
-            except OSError:
-                os.close(tree)
-                raise
-            attach(tree, target)
-            for part in name.split(",") if "," in name else ():
-                fd = root.directory(place)
-                try:
-                    os.symlink(name, part, dir_fd=fd)
-                finally:
-                    os.close(fd)
-        if readonly:
-            fd = root.directory(place)
-            try:
+        groups = root.open(place, os.O_PATH | os.O_DIRECTORY)
+        try:
+            for name, group in view:
+                _show_group(groups, name, group, readonly=readonly)
+            if readonly:
                 again = linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | _NO_EXTRAS
-                linux.mount("none", f"/proc/self/fd/{fd}", None, again)
-            finally:
-                os.close(fd)
+                linux.mount("none", f"/proc/self/fd/{groups}", None, again)
+        finally:
+            os.close(groups)
     except OSError:
         # A container runs without the sight of its limits, too; nothing that is half done stays.
         _unmount_groups(root, place)
+
+
+def _show_group(groups: int, name: str, group: str, *, readonly: bool) -> None:
+    attributes = linux.MOUNT_ATTR_NOSUID | linux.MOUNT_ATTR_NODEV | linux.MOUNT_ATTR_NOEXEC
+    if readonly:
+        attributes |= linux.MOUNT_ATTR_RDONLY
+    tree = clone_tree(group, recursive=False)
+    try:
+        linux.mount_setattr(tree, "", linux.AT_EMPTY_PATH, attributes)
+        os.mkdir(name, 0o755, dir_fd=groups)
+        target = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=groups)
+    except OSError:
+        os.close(tree)
+        raise
+    attach(tree, target)
+    for part in name.split(",") if "," in name else ():
+        os.symlink(name, part, dir_fd=groups)
 
 
 def _unmount_groups(root: Root, place: str) -> None:
@@ -104,9 +106,7 @@ def mount_dev(root: Root, spec: dict[str, Any]) -> None:
     _mount_at(root, "/dev", "tmpfs", linux.MS_NOSUID, "mode=755,size=65536k")
     dev = root.open("/dev", os.O_PATH | os.O_DIRECTORY)
     for name in _DEVICES:
-        create_file(name, dev)
-        target = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dev)
-        attach(clone_tree(f"/dev/{name}", recursive=False), target)
+        attach(clone_tree(f"/dev/{name}", recursive=False), create_file(name, dev))
     for destination, name in _LINKS:
         os.symlink(destination, name, dir_fd=dev)
     if spec.get("helper"):

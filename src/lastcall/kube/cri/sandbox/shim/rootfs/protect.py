@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 
@@ -20,11 +19,15 @@ def make_readonly(root: Root, path: str) -> None:
     except OSError:
         return
     flags = linux.OPEN_TREE_CLONE | linux.OPEN_TREE_CLOEXEC | linux.AT_RECURSIVE | linux.AT_EMPTY_PATH
-    tree = linux.open_tree(place, "", flags)
-    with contextlib.suppress(NotImplementedError):
-        set_readonly(tree)
+    attach_readonly(root, path, linux.open_tree(place, "", flags), place)
+
+
+def attach_readonly(root: Root, path: str, tree: int, place: int) -> None:
+    """Move a detached tree onto `place`, which is `path`, and forbid writes to it; close both. Raises OSError."""
+    is_readonly = set_readonly(tree)
     attach(tree, place)
-    remount_readonly_below(root, path)
+    if not is_readonly:
+        _remount_readonly_below(root, path)
 
 
 def mask(root: Root, path: str) -> None:
@@ -40,12 +43,10 @@ def mask(root: Root, path: str) -> None:
         attach(clone_tree("/dev/null", recursive=False), place)
 
 
-def remount_readonly_below(root: Root, target: str) -> None:
-    """Remount every mount at or below `target` (Linux before 5.12). Does nothing if the tree is read-only."""
+def _remount_readonly_below(root: Root, target: str) -> None:
+    """Remount every mount at or below `target`."""
     fd = root.open(target)
     try:
-        if os.fstatvfs(fd).f_flag & os.ST_RDONLY:
-            return
         top = os.readlink(f"/proc/self/fd/{fd}")
     finally:
         os.close(fd)

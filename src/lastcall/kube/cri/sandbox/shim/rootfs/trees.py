@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import re
@@ -12,23 +11,21 @@ from lastcall.world import linux
 _OCTAL = re.compile(r"\\([0-7]{3})")  # how mountinfo writes a blank
 
 
-def clone_tree(source: str, *, readonly: bool = False, recursive: bool = True) -> int:
-    """Make a detached bind mount of `source`. Without mount_setattr (Linux < 5.12) `readonly` is left to the caller."""
+def clone_tree(source: str, *, recursive: bool = True) -> int:
+    """Make a detached bind mount of `source`. Raises OSError."""
     flags = linux.OPEN_TREE_CLONE | linux.OPEN_TREE_CLOEXEC | (linux.AT_RECURSIVE if recursive else 0)
-    tree = linux.open_tree(linux.AT_FDCWD, source, flags)
-    if readonly:
-        with contextlib.suppress(NotImplementedError):
-            set_readonly(tree)
-    return tree
+    return linux.open_tree(linux.AT_FDCWD, source, flags)
 
 
-def set_readonly(tree: int) -> None:
+def set_readonly(tree: int) -> bool:
+    """Make a detached tree read-only; return False where the kernel cannot (Linux before 5.12). Raises OSError."""
     try:
         linux.mount_setattr(tree, "", linux.AT_EMPTY_PATH | linux.AT_RECURSIVE, linux.MOUNT_ATTR_RDONLY)
     except OSError as error:
-        if error.errno == errno.ENOSYS:
-            raise NotImplementedError from error
-        raise
+        if error.errno != errno.ENOSYS:
+            raise
+        return False
+    return True
 
 
 def attach(tree: int, target: int) -> None:

@@ -10,8 +10,8 @@ import stat
 from lastcall.kube.cri.sandbox.shim import idmap
 from lastcall.kube.cri.sandbox.shim.rootfs.confined import Root, SetupError, words
 from lastcall.kube.cri.sandbox.shim.rootfs.overlay import mount_overlay
-from lastcall.kube.cri.sandbox.shim.rootfs.protect import remount_readonly_below
-from lastcall.kube.cri.sandbox.shim.rootfs.trees import attach, clone_tree, set_readonly
+from lastcall.kube.cri.sandbox.shim.rootfs.protect import attach_readonly
+from lastcall.kube.cri.sandbox.shim.rootfs.trees import attach, clone_tree
 from lastcall.world import linux
 
 TYPE_CHECKING = False
@@ -33,15 +33,16 @@ def bind_mount(
             is_directory = stat.S_ISDIR(os.stat(source).st_mode)
         except OSError as error:
             raise SetupError(f"stat {source}: {words(error)}") from error
-        tree = clone_tree(source, readonly=mount["readonly"])
+        tree = clone_tree(source)
         if users is not None and mount.get("ownersMapped"):
             _map_owners(tree, source, users, owners_fd)
         place = _mount_point(root, source, target, is_directory=is_directory)
         if target == "/" or os.stat(place).st_dev == proc_device:
             raise SetupError(f"{target!r} cannot be mounted because it is inside /proc or the root itself")
-        attach(tree, place)
         if mount["readonly"]:
-            remount_readonly_below(root, target)
+            attach_readonly(root, target, tree, place)
+        else:
+            attach(tree, place)
     except _NotMapped:
         raise
     except (OSError, SetupError) as error:
@@ -109,10 +110,7 @@ def mount_image(root: Root, mount: dict[str, Any], directory: str) -> None:
                 os.close(place)
         finally:
             os.close(held.fd)
-        with contextlib.suppress(NotImplementedError):
-            set_readonly(tree)
-        attach(tree, root.directory(target) if is_directory else root.file(target))
-        remount_readonly_below(root, target)
+        attach_readonly(root, target, tree, root.directory(target) if is_directory else root.file(target))
     except OSError as error:
         what = f"{mount['source']}/{mount['sub']}" if mount["sub"] else mount["source"]
         raise SetupError(
