@@ -13,7 +13,7 @@ import errno
 import os
 import signal
 
-from lastcall.kube.cri.sandbox.shim import child, idmap, pause
+from lastcall.kube.cri.sandbox.shim import child, idmap, pause, procfs
 from lastcall.world import linux
 from lastcall.world.id_maps import write_range
 
@@ -180,6 +180,11 @@ def _start_pause(sandbox: Sandbox) -> None:
         if executable >= 0:
             os.close(executable)
     sandbox.pause_pid, sandbox.pause_pidfd = pid, pidfd
+
+
+def pause_is_ending(sandbox: Sandbox) -> bool:
+    """Return whether the first process of a shared PID namespace has ended, or waits for the others there to end."""
+    return sandbox.ended or (sandbox.pause_pidfd >= 0 and procfs.exiting(sandbox.pause_pid))
 
 
 def kill_pause(sandbox: Sandbox) -> None:

@@ -265,7 +265,7 @@ class Server:
 
     def _pid_target(self, sandbox: Sandbox, spec: dict[str, Any]) -> int:
         if spec["pid"] == "POD":
-            if sandbox.ended:
+            if namespaces.pause_is_ending(sandbox):
                 self.tell(messages.SandboxEnded(id=sandbox.id))  # again: the node did not know it when it ended
                 raise CallError(f"the first process of sandbox {sandbox.id!r} has ended")
             return sandbox.pause_pidfd

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lastcall.kube.cri.sandbox.shim import messages
+from lastcall.kube.cri.sandbox.shim import messages, namespaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ class Announcer:
         self._tell(messages.LogFull(id=container.id))
 
     def exited(self, container: Container) -> None:
+        # A first process that ends takes the containers with it, and is gone after they are. A node that heard of
+        # them alone would start them again in the old sandbox.
+        if namespaces.pause_is_ending(container.sandbox):
+            self._tell(messages.SandboxEnded(id=container.sandbox.id))
         self._tell(messages.Exited(container=facts_of(container)))
 
     def alone(self, container: Container) -> bool:
