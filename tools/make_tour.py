@@ -104,7 +104,7 @@ def play(experiment: Experiment, version: str = DEFAULT_VERSION) -> tuple[Docume
 def facts(shown: Document, ending: Ending | None) -> Document:
     """Return what is compared between versions: of the first container, and of the Pod."""
     if ending is None:
-        return {"error": shown["error"][0]}
+        return {"error": shown["error"]}
     main = next(each for each in ending.containers if each.kind == "container")
     phases = [
         each.facts_as(kinds.POD_STATUS_WRITTEN).get("phase")

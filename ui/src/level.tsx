@@ -155,7 +155,7 @@ function Status({ level, run, old, children }: Told) {
   const reached = hasReached(level, run);
   const ids = Object.keys(LEVELS);
   const next = ids[ids.indexOf(level.id) + 1];
-  const said = !run ? children : isOutOfReach(level, run) ? w("noMemory") : run.verdict ? `${reached ? "✓" : "✗"} ${w(reached ? "reached" : "missed")}: ${pick(run.verdict)}` : `${w(run.state, { ns: run.namespace, pod: run.pod })} ${run.waits}`;
+  const said = !run ? children : isOutOfReach(level, run) ? w("noMemory") : run.verdict ? `${reached ? "✓" : "✗"} ${w(reached ? "reached" : "missed")}: ${pick(run.verdict)}` : `${w(run.state, { ns: run.namespace, pod: run.pod })} ${pick(run.waits)}`;
   return (
     <>
       <span role="status" id="run-state" class={run?.verdict && !old ? (reached ? "good-text" : "bad-text") : ""}>{old ? `${w("old")}: ` : ""}{said}</span>

@@ -3,7 +3,7 @@
 import { useEffect, useReducer } from "preact/hooks";
 import type { Rollout } from "./rollout_types";
 import type { Saved } from "./saved";
-import { type Language, language } from "./texts";
+import { type Language, language, t } from "./texts";
 import type { Run } from "./tour-data";
 import type { Cluster, End, Node, Pod, Story, Workload } from "./types";
 
@@ -211,11 +211,13 @@ export const calm = matchMedia("(prefers-reduced-motion: reduce)");
 /** A path of the server, asked in the reader's language. */
 export const inLanguage = (path: string, more: Record<string, string> = {}): string => `${path}?${new URLSearchParams({ ...more, language })}`;
 
-/** Ask the server; the error is in its own words. */
+/** Ask the server; the error is in its words and the reader's language. */
 export async function ask<T>(path: string, body?: unknown): Promise<T> {
-  const response = await fetch(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
+  const headers = { "Accept-Language": language };
+  const response = await fetch(path, body === undefined ? { headers } : { headers, method: "POST", body: JSON.stringify(body) }).catch(() => null);
+  if (!response) throw new Error(t("lost"));
   const text = await response.text();
-  if (!response.ok) throw new Error(text || `the server answered ${response.status}`);
+  if (!response.ok) throw new Error(text || `HTTP ${response.status}`);
   const told = JSON.parse(text) as T & { unread?: string };
   if (told.unread) throw new Error(told.unread);
   return told;

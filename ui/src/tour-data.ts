@@ -20,7 +20,7 @@ export interface TourStep {
 
 /** What a version of Kubernetes does in an experiment, by lastcall's virtual cluster. */
 export interface OfVersion {
-  error?: string;
+  error?: Pair;
   hook?: [number, number] | null;
   term?: number | null;
   kill?: number | null;
@@ -51,7 +51,7 @@ export interface Run {
   answers: Answer[];
   claims: Record<string, { held: boolean | null; values: Record<string, string | number> }>;
   /** What keeps the Pod from being ready, while that is waited for. */
-  waits: string;
+  waits: Pair;
   /** Of a level, once it is done. */
   goal?: Check[] | null;
   verdict?: Pair | null;

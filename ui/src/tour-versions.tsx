@@ -1,7 +1,7 @@
 // The same Pod under several versions of Kubernetes, one row for each.
 
 import { Textures, seconds } from "./lanes";
-import { t } from "./texts";
+import { pick, t } from "./texts";
 import { VERSIONS, type OfVersion, w } from "./tour-data";
 
 const WIDTH = 320;
@@ -28,7 +28,7 @@ export function Versions({ found }: { found: Record<string, OfVersion> }) {
           <tbody>
             {VERSIONS.map((version) => {
               const of = found[version] ?? {};
-              if (of.error) return <tr key={version}><th scope="row">{version}</th><td colSpan={6}><b class="differs">{of.error}</b></td></tr>;
+              if (of.error) return <tr key={version}><th scope="row">{version}</th><td colSpan={6}><b class="differs">{pick(of.error)}</b></td></tr>;
               const [term, end] = [of.term ?? 0, of.exit ?? 0];
               return (
                 <tr key={version}>

@@ -130,7 +130,7 @@ function Live({ step }: { step: TourStep }) {
           {run && !going ? w("again") : w("run")}
         </button>
         {going && <button id="stop" onClick={() => void post("/api/tour/stop")}>{w("stop")}</button>}
-        <span role="status" id="run-state">{run ? `${w(run.state, { ns: run.namespace, pod: run.pod })} ${run.waits}` : another ? w("another") : w("notYet")}</span>
+        <span role="status" id="run-state">{run ? `${w(run.state, { ns: run.namespace, pod: run.pod })} ${pick(run.waits)}` : another ? w("another") : w("notYet")}</span>
       </div>
       <Failure error={error} run={run} />
       {run && <Answers run={run} />}

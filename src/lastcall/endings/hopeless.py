@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lastcall.kube.api import Object, restarts_by_rule
+from lastcall.records.said import tell
 
 HOPELESS = (
     "ErrImageNeverPull",
@@ -66,11 +67,15 @@ def waits_of(pod: Object) -> Iterator[tuple[str, str, str]]:
             if terminated and terminated.get("exitCode"):
                 yield name, str(terminated.get("reason") or "Error"), _exit(terminated)
             elif last and last.get("exitCode"):
-                yield name, str(last.get("reason") or "Error"), f"last time {_exit(last)}{_restarts(container)}"
+                yield (
+                    name,
+                    str(last.get("reason") or "Error"),
+                    tell("last time $exit$restarts", exit=_exit(last), restarts=_restarts(container)),
+                )
             if "running" in state and statuses == "initContainerStatuses" and not _is_sidecar(specs.get(name)):
-                yield name, "Init", f"{name} still runs, and the containers after it wait for its end"
+                yield name, "Init", tell("$name still runs, and the containers after it wait for its end", name=name)
             elif "running" in state and not container.get("ready"):
-                yield name, "Running", f"but not ready{_unanswered(specs.get(name), container)}"
+                yield name, "Running", tell("but not ready$why", why=_unanswered(specs.get(name), container))
 
 
 def _is_sidecar(spec: Object | None) -> bool:
@@ -81,18 +86,20 @@ def _unanswered(spec: Object | None, status: Object) -> str:
     """Which probe a container that runs has not answered. Until its startup probe has, no other is asked."""
     probes = spec or {"readinessProbe": {}}
     if "startupProbe" in probes and status.get("started") is False:
-        return ": its startup probe has not succeeded"
-    return ": its readiness probe has not succeeded" if "readinessProbe" in probes else ""
+        return tell(": its startup probe has not succeeded")
+    return tell(": its readiness probe has not succeeded") if "readinessProbe" in probes else ""
 
 
 def _restarts(status: Object) -> str:
     count = status.get("restartCount") or 0
-    return f" (restarted {count} {'time' if count == 1 else 'times'})" if count else ""
+    if not count:
+        return ""
+    return tell(" (restarted 1 time)") if count == 1 else tell(" (restarted $count times)", count=count)
 
 
 def _exit(terminated: Object) -> str:
     message = f": {str(terminated['message']).strip()}" if terminated.get("message") else ""
-    return f"exit code {terminated.get('exitCode')}{message}"
+    return tell("exit code $code$message", code=terminated.get("exitCode"), message=message)
 
 
 def _specs(pod: Object) -> dict[Any, Object]:

@@ -14,6 +14,7 @@ import yaml
 from yaml.composer import Composer
 
 from lastcall.kube.api import LONG, MERGE, NULL, STR, NotInJSON, ScalarError, as_json, implicit_tag, key_text, resolve
+from lastcall.records.said import tell
 from lastcall.world.dataclass import dataclass
 
 MAX_CHARACTERS = 16 * 1024 * 1024
@@ -185,9 +186,9 @@ def read_documents(text: str) -> Iterator[Document]:
         if error.problem == _TOO_DEEP:
             raise YAMLProblem(f"nested more than {MAX_DEPTH} levels deep", mark.line + 1 if mark else 1) from error
         what = " ".join(part for part in (error.context, error.problem) if part)
-        raise YAMLProblem(f"not readable as YAML: {what}", mark.line + 1 if mark else 1) from error
+        raise YAMLProblem(tell("not readable as YAML: $what", what=what), mark.line + 1 if mark else 1) from error
     except yaml.YAMLError as error:
-        raise YAMLProblem(f"not readable as YAML: {error}".splitlines()[0], 1) from error
+        raise YAMLProblem(tell("not readable as YAML: $what", what=str(error).splitlines()[0]), 1) from error
     finally:
         if loader is not None:
             loader.dispose()

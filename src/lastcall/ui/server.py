@@ -1,7 +1,7 @@
 """The page's HTTP server on the loopback: its files, one stream of changes for each browser, and what it may ask."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -11,10 +11,22 @@ from aiohttp import web
 from lastcall._version import __version__
 from lastcall.kube.api import AnyObject, LabelSelector, StatusError, parse_label_selector
 from lastcall.kube.client import ConnectionLost
-from lastcall.records.language import ENGLISH, LANGUAGES, translate
+from lastcall.records.language import LANGUAGES, translate
+from lastcall.records.said import tell
 from lastcall.ui import actions, terminal
+from lastcall.ui.answers import (
+    Handler,
+    Refused,
+    asked_by,
+    body_of,
+    grace_of,
+    guard,
+    json_answer,
+    language_of,
+    reading,
+)
 from lastcall.ui.board import Changes
-from lastcall.ui.entrance import ENTER, HEADERS, Asked, Entrance
+from lastcall.ui.entrance import ENTER, HEADERS, Entrance
 from lastcall.ui.predict import what_if_deleted
 from lastcall.ui.rollout.room import RolloutRoom
 from lastcall.ui.saved import asset
@@ -47,9 +59,7 @@ FAREWELL_SECONDS = 2.0
 MOST_BODY = 1 << 16
 MOST_CONNECTIONS = 200
 """Above that a new one takes the place of a silent or an idle one."""
-ONLY_READS = "this page only reads"
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+ONLY_READS = tell("this page only reads")
 
 
 class NotListening(Exception):
@@ -88,7 +98,7 @@ class PageServer:
     async def listening(self, port: int = 0) -> AsyncIterator[Entrance]:
         """Listen, and give the entrance, which has the link. Raises NotListening."""
         entrance = Entrance(0, on_spent=self._on_spent, now=lambda: monotonic(self._clock), view=self._view)
-        application = web.Application(client_max_size=MOST_BODY, middlewares=[_guard(entrance)])
+        application = web.Application(client_max_size=MOST_BODY, middlewares=[guard(entrance)])
         router = application.router
         router.add_get("/", self._index)
         router.add_get(ENTER, self._is_known(entrance))
@@ -98,10 +108,10 @@ class PageServer:
         for path, handler in (
             ("/api/feed", self._feed),
             ("/api/select", self._select),
-            ("/api/pods/{uid}/events", _reading(self._events)),
-            ("/api/pods/{uid}/object", _reading(self._object)),
-            ("/api/pods/{uid}/logs", _reading(self._logs)),
-            ("/api/pods/{uid}/plan", _reading(self._plan)),
+            ("/api/pods/{uid}/events", reading(self._events)),
+            ("/api/pods/{uid}/object", reading(self._object)),
+            ("/api/pods/{uid}/logs", reading(self._logs)),
+            ("/api/pods/{uid}/plan", reading(self._plan)),
             ("/api/pods/{uid}/page", self._export),
             ("/api/pods/{uid}/exec", self._exec),
         ):
@@ -162,7 +172,7 @@ class PageServer:
 
     def _is_known(self, entrance: Entrance) -> Handler:
         async def is_known(request: web.Request) -> web.StreamResponse:
-            return _json({"known": entrance.knows(_asked(request, entrance))})
+            return json_answer({"known": entrance.knows(asked_by(request, entrance))})
 
         return is_known
 
@@ -170,9 +180,9 @@ class PageServer:
         """The token for the cookie."""
 
         async def enter(request: web.Request) -> web.StreamResponse:
-            known = entrance.knows(_asked(request, entrance))
-            let_in = known or entrance.spend(str((await _body(request)).get("token", "")))
-            response = _json({"known": let_in})
+            known = entrance.knows(asked_by(request, entrance))
+            let_in = known or entrance.spend(str((await body_of(request)).get("token", "")))
+            response = json_answer({"known": let_in})
             if let_in and not known:
                 response.set_cookie(entrance.cookie_name, entrance.session, httponly=True, samesite="Strict", path="/")
             return response
@@ -189,7 +199,7 @@ class PageServer:
 
     async def _feed(self, request: web.Request) -> web.StreamResponse:
         selector = parse_label_selector(request.query.get("labels", ""))
-        uid, language = request.query.get("pod", ""), _language(request)
+        uid, language = request.query.get("pod", ""), language_of(request)
         board = self._watching.board
         version = board.version_of(request.headers.get("Last-Event-ID", ""))
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
@@ -239,22 +249,22 @@ class PageServer:
     async def _select(self, request: web.Request) -> web.StreamResponse:
         """Whether a label selector can be read; the error is Kubernetes's."""
         parse_label_selector(request.query.get("labels", ""))
-        return _json({})
+        return json_answer({})
 
     # -- one Pod ------------------------------------------------------------------------------------------------------
 
     def _pod(self, request: web.Request) -> tuple[PageClient, AnyObject]:
         pod, client = self._watching.pod(request.match_info["uid"]), self._watching.client
         if pod is None:
-            raise web.HTTPNotFound(text="this Pod is gone")
+            raise Refused(404, tell("this Pod is gone"))
         if client is None:
-            raise web.HTTPServiceUnavailable(text="the cluster is not running")
+            raise Refused(503, tell("the cluster is not running"))
         if request.method != "GET" and not self._watching.may_write:
-            raise web.HTTPForbidden(text=ONLY_READS)
+            raise Refused(403, ONLY_READS)
         return client, pod
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        return _json({"events": await actions.events(*self._pod(request))})
+        return json_answer({"events": await actions.events(*self._pod(request))})
 
     async def _object(self, request: web.Request) -> web.StreamResponse:
         # late: 43 ms, when a browser shows the YAML
@@ -262,27 +272,27 @@ class PageServer:
 
         _, pod = self._pod(request)
         plain = actions.plain(pod)
-        return _json({"object": plain, "yaml": yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)})
+        return json_answer({"object": plain, "yaml": yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)})
 
     async def _logs(self, request: web.Request) -> web.StreamResponse:
         previous = request.query.get("previous") == "true"
         text = await actions.logs(*self._pod(request), request.query.get("container", ""), previous)
-        return _json({"text": text})
+        return json_answer({"text": text})
 
     async def _plan(self, request: web.Request) -> web.StreamResponse:
         _, pod = self._pod(request)
-        steps = plan(what_if_deleted(pod, _grace(request.query.get("grace", ""))))
-        return _json({"next": translate(steps, _language(request))})
+        steps = plan(what_if_deleted(pod, grace_of(request.query.get("grace", ""))))
+        return json_answer({"next": translate(steps, language_of(request))})
 
     async def _export(self, request: web.Request) -> web.StreamResponse:
         """The story as the page of `lastcall story --output html`, as a file."""
         try:
             ending = self._watching.ending(request.match_info["uid"])
         except LookupError:
-            raise web.HTTPNotFound(text="nothing is known about this Pod") from None
+            raise Refused(404, tell("nothing is known about this Pod")) from None
         version = str(self._watching.about.get("kubernetesVersion") or "")
         page = html_page(
-            [ending], kubernetes_version=version, lastcall_version=__version__, language=_language(request)
+            [ending], kubernetes_version=version, lastcall_version=__version__, language=language_of(request)
         )
         name = "".join(c for c in ending.pod.name if c.isalnum() or c in "-.")
         headers = {"Content-Disposition": f'attachment; filename="{name or "pod"}.html"'}
@@ -291,7 +301,7 @@ class PageServer:
     async def _exec(self, request: web.Request) -> web.StreamResponse:
         client, pod = self._pod(request)
         if not self._watching.may_write:
-            raise web.HTTPForbidden(text=ONLY_READS)
+            raise Refused(403, ONLY_READS)
         page = web.WebSocketResponse(max_msg_size=terminal.MOST_MESSAGE)
         await page.prepare(request)
         try:
@@ -304,35 +314,35 @@ class PageServer:
 
     async def _delete(self, request: web.Request) -> web.StreamResponse:
         client, pod = self._pod(request)
-        await actions.delete(client, pod, _grace(str((await _body(request)).get("grace", ""))))
-        return _json({})
+        await actions.delete(client, pod, grace_of(str((await body_of(request)).get("grace", ""))))
+        return json_answer({})
 
     async def _forecast(self, request: web.Request) -> web.StreamResponse:
         """What would be lost with these values: the answer comes by the stream, with this number."""
-        body = await _body(request)
-        return _json({"number": self._of_rollout(lambda room: room.what_if(body))})
+        body = await body_of(request)
+        return json_answer({"number": self._of_rollout(lambda room: room.what_if(body))})
 
     async def _again(self, request: web.Request) -> web.StreamResponse:
         if self._watching.read_only:
-            raise web.HTTPForbidden(text=ONLY_READS)
-        body = await _body(request)
+            raise Refused(403, ONLY_READS)
+        body = await body_of(request)
         self._of_rollout(lambda room: room.run_again(body))
-        return _json({})
+        return json_answer({})
 
     def _of_rollout(self, ask: Callable[[RolloutRoom], T]) -> T:
         if self._rollout is None:
-            raise web.HTTPNotFound(text="there is no rollout")
+            raise Refused(404, tell("there is no rollout"))
         try:
             return ask(self._rollout)
         except ValueError as error:
-            raise web.HTTPBadRequest(text=str(error)) from None
+            raise Refused(400, error.args[0]) from None
         except LookupError as error:
-            raise web.HTTPConflict(text=str(error.args[0])) from None
+            raise Refused(409, error.args[0]) from None
 
     async def _evict(self, request: web.Request) -> web.StreamResponse:
         client, pod = self._pod(request)
-        await actions.evict(client, pod, _grace(str((await _body(request)).get("grace", ""))))
-        return _json({})
+        await actions.evict(client, pod, grace_of(str((await body_of(request)).get("grace", ""))))
+        return json_answer({})
 
     # -- the tour -----------------------------------------------------------------------------------------------------
 
@@ -340,97 +350,37 @@ class PageServer:
         return self._started(lambda: self._tour.start(request.match_info["id"]))
 
     async def _levels(self, request: web.Request) -> web.StreamResponse:
-        return _json({"levels": [level_document(each) for each in levels().values()]})
+        return json_answer({"levels": [level_document(each) for each in levels().values()]})
 
     async def _recorded(self, request: web.Request) -> web.StreamResponse:
         try:
-            return _json(recorded(request.match_info["id"]))
+            return json_answer(recorded(request.match_info["id"]))
         except KeyError:
-            raise web.HTTPNotFound(text="nothing is recorded of that level: every machine can run it") from None
+            raise Refused(404, tell("nothing is recorded of that level: every machine can run it")) from None
 
     async def _run_level(self, request: web.Request) -> web.StreamResponse:
         """The learner's `manifest`, deleted with `grace`, "" for the Pod's own. `guess`: the number of a choice."""
-        body = await _body(request)
-        manifest, grace = str(body.get("manifest", "")), _grace(str(body.get("grace", "")))
+        body = await body_of(request)
+        manifest, grace = str(body.get("manifest", "")), grace_of(str(body.get("grace", "")))
         guess = body["guess"] if isinstance(body.get("guess"), int) else None
         return self._started(lambda: self._tour.start_level(request.match_info["id"], manifest, grace, guess))
 
     def _started(self, start: Callable[[], None]) -> web.StreamResponse:
         if self._watching.client is not None and not self._watching.may_write:
-            raise web.HTTPForbidden(text=ONLY_READS)
+            raise Refused(403, ONLY_READS)
         try:
             start()
         except LookupError:
-            raise web.HTTPNotFound(text="the tour has no such experiment") from None
+            raise Refused(404, tell("the tour has no such experiment")) from None
         except BadManifest as error:
-            raise web.HTTPBadRequest(text=str(error)) from None
+            raise Refused(400, error.text) from None
         except TourError as error:
-            raise web.HTTPConflict(text=str(error)) from None
-        return _json({})
+            raise Refused(409, error.text) from None
+        return json_answer({})
 
     async def _stop_tour(self, request: web.Request) -> web.StreamResponse:
         await self._tour.end()
-        return _json({})
-
-
-def _reading(handler: Handler) -> Handler:
-    """Answer with the reason where something of a Pod cannot be read, with status 200: a page goes on asking until it
-    knows that the Pod is gone, and browsers write any other status into their console as an error."""
-
-    async def read(request: web.Request) -> web.StreamResponse:
-        try:
-            return await handler(request)
-        except web.HTTPNotFound as error:
-            return _json({"unread": error.text})
-        except StatusError as error:
-            if not 400 <= error.code < 500:
-                raise
-            return _json({"unread": str(error)})
-
-    return read
-
-
-def _guard(entrance: Entrance) -> Any:
-    """Every request comes through here; every answer gets the headers."""
-
-    @web.middleware
-    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        asked = _asked(request, entrance)
-        if why := entrance.refusal(asked):
-            response: web.StreamResponse = web.Response(status=403, text=why)
-        elif request.path.startswith("/api/") and request.path != ENTER and not entrance.knows(asked):
-            response = web.Response(status=401, text="open the link that lastcall ui prints")
-        else:
-            response = await _answered(request, handler)
-        if not response.prepared:
-            response.headers.update(HEADERS)
-        return response
-
-    return guard
-
-
-async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Errors of the world become answers, with their own words."""
-    try:
-        return await handler(request)
-    except web.HTTPException as error:
-        return web.Response(status=error.status, text=error.text)
-    except StatusError as error:
-        return web.Response(status=error.code if 400 <= error.code < 600 else 502, text=str(error))
-    except (ConnectionLost, TimeoutError) as error:
-        return web.Response(status=502, text=str(error) or "no answer in time")
-
-
-def _asked(request: web.Request, entrance: Entrance) -> Asked:
-    headers = request.headers
-    return Asked(
-        request.method,
-        headers.get("Host", ""),
-        headers.get("Origin", ""),
-        headers.get("Sec-Fetch-Site", "") if request.path != "/" else "",
-        request.cookies.get(entrance.cookie_name, ""),
-        headers.get("Upgrade", "").lower() == "websocket",
-    )
+        return json_answer({})
 
 
 def _selected(items: Changes, selector: LabelSelector) -> Changes:
@@ -445,32 +395,3 @@ def _selected(items: Changes, selector: LabelSelector) -> Changes:
 
 def _event(name: str, content: Any, event_id: str) -> bytes:
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (event_id.encode(), name.encode(), orjson.dumps(content))
-
-
-def _json(content: Any) -> web.Response:
-    return web.Response(body=orjson.dumps(content), content_type="application/json")
-
-
-def _language(request: web.Request) -> str:
-    """That of the page; English for one that is not known."""
-    asked = request.query.get("language", ENGLISH)
-    return asked if asked in LANGUAGES else ENGLISH
-
-
-def _grace(text: str) -> int | None:
-    """Raises 400."""
-    if text in ("", "None"):
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise web.HTTPBadRequest(text=f"grace period {text[:40]!r}: write whole seconds")
-    return int(text)
-
-
-async def _body(request: web.Request) -> dict[str, Any]:
-    try:
-        body = orjson.loads(await request.read() or b"{}")
-    except orjson.JSONDecodeError:
-        raise web.HTTPBadRequest(text="the body is not JSON") from None
-    if not isinstance(body, dict):
-        raise web.HTTPBadRequest(text="the body is not a JSON object")
-    return body

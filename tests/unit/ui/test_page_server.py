@@ -134,6 +134,32 @@ async def test_that_a_pod_is_gone_is_no_error_in_the_console_of_a_browser(what: 
         assert await ask(browser, entrance, "/api/pods/gone/delete", {}) == (404, "this Pod is gone")
 
 
+BAD = {"manifest": "kind: Secret", "grace": ""}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "english", "japanese"),
+    [
+        ("pods/gone/object", None, '{"unread":"this Pod is gone"}', '{"unread":"この Pod はもうありません"}'),
+        ("pods/gone/delete", {}, "this Pod is gone", "この Pod はもうありません"),
+        ("pods/u/delete", {"grace": "x"}, "grace period 'x': write whole seconds", "猶予時間 'x'"),
+        ("tour/levels/grace/run", BAD, "a level accepts Pod, Service", "レベルで使えるのは Pod, Service"),
+        ("tour/levels/grace/run", {"manifest": "a: ["}, "line 2 of the manifest: ", "マニフェストの 2 行目: "),
+        ("tour/levels/grace/run", {"manifest": "kind: Pod"}, "the Pod has no name", "Pod に名前がありません"),
+        ("tour/levels/none/run", BAD, "the tour has no such experiment", "ツアーにその実験はありません"),
+        ("rollout/again", {}, "there is no rollout", "ロールアウトはありません"),
+    ],
+)
+async def test_why_the_page_is_refused_something_is_said_in_its_language(
+    path: str, body: Any, english: str, japanese: str
+) -> None:
+    async with page() as (entrance, browser):
+        await enter(browser, entrance, entrance.token)
+        for language, said in (("en", english), ("ja", japanese), ("fr", english)):
+            _, text = await ask(browser, entrance, f"/api/{path}", body, **{"Accept-Language": language})
+            assert text.startswith(said), language
+
+
 async def test_what_not_every_machine_can_run_is_recorded() -> None:
     async with page() as (entrance, browser):
         await enter(browser, entrance, entrance.token)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from lastcall.records.said import tell
 from lastcall.ui.command_page.messages import LINE
 from lastcall.ui.rollout.values import Values
 from lastcall.world import wire
@@ -66,7 +67,7 @@ class ForecastProcess:
                     while line := await reader.readline():
                         self._tell(wire.decode(line))
                 tasks.cancel()
-            self._tell({"number": number, "error": "the process that predicts has ended", "done": True})
+            self._tell({"number": number, "error": tell("the process that predicts has ended"), "done": True})
         finally:
             writer.close()
             process.kill()

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from lastcall.records import kinds
 from lastcall.records.record import Record
+from lastcall.records.said import tell
 from lastcall.traffic import (
     Account,
     Outcome,
@@ -217,9 +218,9 @@ class RolloutRoom:
         values, patch = self._changed(changes)
         measured = self._measured(*self._account())
         if theirs := self._state.get("theirs"):
-            raise LookupError(f"how Pods end there is not measured: {theirs['here']} predicts")
+            raise LookupError(tell("how Pods end there is not measured: $command predicts", command=theirs["here"]))
         if measured is None or self.forecaster is None:
-            raise LookupError("no Pod has ended yet: how Pods end is measured first")
+            raise LookupError(tell("no Pod has ended yet: how Pods end is measured first"))
         self._asked += 1
         self.forecaster.ask(self._asked, values, patch, measured)
         return self._asked
@@ -227,16 +228,18 @@ class RolloutRoom:
     def run_again(self, changes: Mapping[str, Any]) -> None:
         """Start another experiment, with `values` or the advice. Raises ValueError, LookupError while one runs."""
         if not self._state or not self._state.get("idle"):
-            raise LookupError("an experiment is running: wait until it ends")
+            raise LookupError(tell("an experiment is running: wait until it ends"))
         if self._state.get("theirs"):
             if changes:
-                raise ValueError("on that cluster nothing is changed from here: change it with kubectl, and run again")
+                raise ValueError(
+                    tell("on that cluster nothing is changed from here: change it with kubectl, and run again")
+                )
             self._again({}, "")
             return
         if changes.get("advice"):
             patch = self._state.get("patch") or {}
             if not patch:
-                raise ValueError("there is no patch to apply")
+                raise ValueError(tell("there is no patch to apply"))
             self._again(patch, self._own().propagation)
             return
         values, patch = self._changed(changes)
@@ -244,7 +247,7 @@ class RolloutRoom:
 
     def _changed(self, changes: Mapping[str, Any]) -> tuple[Values, dict[str, Any]]:
         if not self._state:
-            raise LookupError("there is no rollout")
+            raise LookupError(tell("there is no rollout"))
         own = self._own()
         values = read_values(changes, own)
         hooks = bool(self._state.get("sleepHooks"))

@@ -6,6 +6,7 @@ from typing import Any
 
 from lastcall.kube.api import AnyObject, scaled
 from lastcall.kube.cluster import HOPS
+from lastcall.records.said import tell
 from lastcall.traffic import grace_of, own_wait, sleep_patch
 from lastcall.world.dataclass import dataclass
 
@@ -53,7 +54,7 @@ def read_values(wired: Mapping[str, Any], own: Values) -> Values:
     """Read what the page sends; what it does not say is as in `own`. Raises ValueError, with the field."""
     hops = wired.get("hops") or {}
     if not isinstance(hops, dict):
-        raise ValueError("hops: write an object of seconds")
+        raise ValueError(tell("hops: write an object of seconds"))
     sleep = None if own.sleep is None else _number(wired.get("sleep"), "sleep", own.sleep, MOST_SECONDS)
     grace = _number(wired.get("grace"), "grace", own.grace, MOST_GRACE_SECONDS)
     unavailable = own.max_unavailable
@@ -119,5 +120,8 @@ def _number(value: Any, name: str, own: float, most: float) -> float:
     if value is None:
         return own
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-        raise ValueError(f"{name}: {str(value)[:40]!r} is not a number from 0 to {most:g}")
+        shown = repr(str(value)[:40])
+        raise ValueError(
+            tell("$name: $value is not a number from 0 to $most", name=name, value=shown, most=f"{most:g}")
+        )
     return value

@@ -18,15 +18,17 @@ from lastcall.endings import (
     waits_of,
 )
 from lastcall.kube.api import Object, name_of, parse_rfc3339
-from lastcall.records.said import joined, tell
+from lastcall.records.said import Said, joined, tell
 from lastcall.world.dataclass import dataclass
+
+NO_WORDS = tell("")
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
     """`text` names what to change, where that is known. `words` are then those of the runtime or the scheduler."""
 
-    text: str = ""
+    text: Said = NO_WORDS
     words: str = ""
 
 
@@ -42,7 +44,7 @@ def why_give_up(pod: Object, now: datetime) -> Why:
             return Why(tell("$name cannot start: $why", name=name_of(pod), why=status.get("message") or hopeless))
         return _no_start(pod, *known)
     first = next(iter(waits), None)
-    why = f": {first[0]}: {first[2] or first[1]}" if first else ""
+    why = tell(": $container: $what", container=first[0], what=first[2] or first[1]) if first else ""
     if is_crash_looping(pod):
         return Why(tell("a container crashes again and again$why", why=why))
     if status.get("phase") in ("Succeeded", "Failed"):

@@ -15,6 +15,7 @@ import orjson
 
 from lastcall.kube.api import Object
 from lastcall.manifests import YAMLProblem, read_documents
+from lastcall.records.said import Said, tell
 from lastcall.ui.tour.experiments import LABEL, SERVES, Act, Experiment
 from lastcall.ui.tour.goals import Choice, Condition, Pair, Question
 from lastcall.world.dataclass import dataclass
@@ -28,6 +29,10 @@ connections, because a proxy without a ready endpoint takes one that serves."""
 
 class BadManifest(ValueError):
     """The learner's manifest cannot be run; the text says why, and what to write."""
+
+    def __init__(self, text: Said) -> None:
+        super().__init__(text)
+        self.text = text
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,7 @@ def experiment_of(level: Level, manifest: str, grace: int | None, guess: int | N
     objects = _objects(manifest)
     pods = [each for each in objects if each["kind"] == "Pod"]
     if not pods:
-        raise BadManifest("the manifest has no Pod: keep one object of kind Pod")
+        raise BadManifest(tell("the manifest has no Pod: keep one object of kind Pod"))
     _part(pods[0], "metadata", "labels")[LABEL] = level.run
     _part(pods[0], "spec").setdefault("automountServiceAccountToken", False)
     if any(each["kind"] == "Service" for each in objects):
@@ -152,16 +157,21 @@ def _objects(manifest: str) -> list[Object]:
     try:
         found: list[Any] = [each.value for each in read_documents(manifest)]
     except YAMLProblem as error:
-        raise BadManifest(f"line {error.line} of the manifest: {error}") from None
+        raise BadManifest(tell("line $line of the manifest: $why", line=error.line, why=error.args[0])) from None
     if len(found) > MOST_OBJECTS:
-        raise BadManifest(f"the manifest has {len(found)} objects, and a level accepts {MOST_OBJECTS}: remove some")
+        text = tell(
+            "the manifest has $count objects, and a level accepts $most: remove some",
+            count=len(found),
+            most=MOST_OBJECTS,
+        )
+        raise BadManifest(text)
     for each in found:
         if not isinstance(each, dict) or each.get("kind") not in KINDS:
             kind = each.get("kind") if isinstance(each, dict) else type(each).__name__
-            raise BadManifest(f"a level accepts {', '.join(KINDS)}, not {kind}")
+            raise BadManifest(tell("a level accepts $kinds, not $kind", kinds=", ".join(KINDS), kind=kind))
         _part(each, "metadata").pop("namespace", None)
         if not isinstance(each["metadata"].get("name"), str):
-            raise BadManifest(f"the {each['kind']} has no name: write metadata.name")
+            raise BadManifest(tell("the $kind has no name: write metadata.name", kind=each["kind"]))
     return found
 
 
@@ -172,7 +182,8 @@ def _part(obj: Object, *path: str) -> dict[str, Any]:
         if inner is None:
             inner = obj[key] = {}
         if not isinstance(inner, dict):
-            raise BadManifest(f"{'.'.join(path)} of the {obj.get('kind', 'object')} is not a mapping")
+            where, kind = ".".join(path), obj.get("kind", "object")
+            raise BadManifest(tell("$where of the $kind is not a mapping", where=where, kind=kind))
         obj = inner
     return obj
 

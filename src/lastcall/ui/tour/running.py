@@ -30,6 +30,7 @@ from lastcall.kube.api import (
 )
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.records.language import translate
+from lastcall.records.said import Said, joined, tell
 from lastcall.ui.tour.claims import checked, is_over
 from lastcall.ui.tour.experiments import LABEL, Act, Experiment, Until
 from lastcall.ui.tour.giving_up import Why, why_give_up
@@ -52,6 +53,12 @@ CLEAN_SECONDS = 10.0
 SETTLE_SECONDS = 0.3
 """Between Ready and the DELETE, so that endpoints and proxies know the Pod."""
 
+_POD_TO_BE: dict[Until, Said] = {
+    "ready": tell("the Pod to be ready"),
+    "pending": tell("the Pod to be pending"),
+    "finished": tell("the Pod to be finished"),
+}
+
 Show = Callable[[dict[str, Any]], None]
 EndingOf = Callable[[str], Ending]
 
@@ -59,7 +66,7 @@ EndingOf = Callable[[str], Ending]
 class TourError(Exception):
     """A run cannot go on; the text says what to do. `words` are those of the runtime or the scheduler behind it."""
 
-    def __init__(self, text: str, words: str = "") -> None:
+    def __init__(self, text: Said, words: str = "") -> None:
         super().__init__(text)
         self.text, self.words = text, words
 
@@ -97,7 +104,7 @@ class Run:
             self._tell("done")
         except (StatusError, ConnectionLost, TourError, TimeoutError, OSError, RuntimeError) as error:
             # RuntimeError: the client was closed, because the cluster behind the page ended.
-            self._why = Why(error.text, error.words) if isinstance(error, TourError) else Why(str(error))
+            self._why = _why_failed(error)
             self._tell("failed")
         except asyncio.CancelledError:
             self._tell("stopped")
@@ -120,11 +127,11 @@ class Run:
         meta = {"name": self._namespace, "labels": {**MANAGED, **BASELINE}}
         await self._client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
         # Pods are refused until their namespace has its ServiceAccount.
-        await self._until(self._has_account, READY_SECONDS, "the ServiceAccount default")
+        await self._until(self._has_account, READY_SECONDS, tell("the ServiceAccount default"))
         for made in self._experiment.objects:
             await self._client.create(KINDS[made["kind"]], orjson.loads(orjson.dumps(made)), self._namespace)
         self._tell("waiting")
-        await self._until(self._is_far_enough, READY_SECONDS, f"the Pod to be {self._experiment.until}")
+        await self._until(self._is_far_enough, READY_SECONDS, _POD_TO_BE[self._experiment.until])
         await self._world.clock.sleep(SETTLE_SECONDS)
 
     async def _has_account(self) -> bool:
@@ -149,7 +156,7 @@ class Run:
             if why.text:
                 raise TourError(why.text, why.words)
         found = next((each for pod in pods for each in waits_of(pod)), ())
-        if (waits := ": ".join(filter(None, found))) != self._why.text:
+        if (waits := joined(found, ": ")) != self._why.text:
             self._why = Why(waits)
             self._tell("waiting")
 
@@ -159,7 +166,7 @@ class Run:
         self._began = monotonic(self._world.clock)
         for act in self._experiment.acts:
             if act.held:
-                await self._until(self._is_held_or_gone, END_SECONDS, "the Pod to be held by its finalizers")
+                await self._until(self._is_held_or_gone, END_SECONDS, tell("the Pod to be held by its finalizers"))
             await self._world.clock.sleep(act.after)
             if act.held and await self._read(PODS, name_of(self._pod)) is None:
                 continue
@@ -199,7 +206,7 @@ class Run:
     # -- afterwards ---------------------------------------------------------------------------------------------------
 
     async def _watch_the_end(self) -> None:
-        await self._until(self._is_over, END_SECONDS, "the end of the Pod")
+        await self._until(self._is_over, END_SECONDS, tell("the end of the Pod"))
 
     async def _is_over(self) -> bool:
         """Look whether the owner has made another Pod, and send the page how far everything is."""
@@ -231,13 +238,14 @@ class Run:
                 return None
             raise
 
-    async def _until(self, is_so: Callable[[], Awaitable[bool]], seconds: float, what: str) -> None:
+    async def _until(self, is_so: Callable[[], Awaitable[bool]], seconds: float, what: Said) -> None:
         """Raises TourError after so many seconds."""
         ends = monotonic(self._world.clock) + seconds
         while not await is_so():
             if monotonic(self._world.clock) > ends:
-                why = f": {self._why.text}" if self._why.text and not self._answers else ""
-                raise TourError(f"timed out waiting {seconds:g} s for {what}{why}")
+                why = joined((": ", self._why.text), "") if self._why.text and not self._answers else ""
+                text = tell("timed out waiting $seconds s for $what$why", seconds=f"{seconds:g}", what=what, why=why)
+                raise TourError(text)
             await self._world.clock.sleep(LOOK_SECONDS)
 
     async def _clean(self) -> None:
@@ -279,7 +287,7 @@ class Run:
                 "pod": name_of(self._pod) if self._pod else "",
                 # Before anything was asked of the Pod, its only end is that of the namespace.
                 "uid": uid_of(self._pod) if self._answers else "",
-                "waits": self._why.text if state == "waiting" else "",
+                "waits": in_both_languages(self._why.text if state == "waiting" else ""),
                 "answers": [asdict(each) for each in self._answers],
                 "claims": checked(seen, self.over),
                 **self._result(ending, state),
@@ -288,6 +296,12 @@ class Run:
                 "grace": self._experiment.acts[0].grace,
             }
         )
+
+
+def _why_failed(error: Exception) -> Why:
+    if isinstance(error, TourError):
+        return Why(error.text, error.words)
+    return Why(tell("the cluster has ended")) if isinstance(error, RuntimeError) else Why(tell("$error", error=error))
 
 
 async def remove_namespace(client: Client, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lastcall.records.said import tell
 from lastcall.ui.tour.experiments import EXPERIMENTS, Experiment
 from lastcall.ui.tour.levels import experiment_of, levels
 from lastcall.ui.tour.running import Run, TourError
@@ -35,10 +36,10 @@ class Turns:
 
     def _start(self, wanted: Experiment) -> None:
         if self._run is not None and not self._run.over:
-            raise TourError("another step is running: wait until it ends, or stop it")
+            raise TourError(tell("another step is running: wait until it ends, or stop it"))
         client = self._watching.client
         if client is None:
-            raise TourError("the cluster is not running")
+            raise TourError(tell("the cluster is not running"))
         self._run = Run(wanted, client, self._watching.world, self._watching.ending, self._show)
         self._tasks = [each for each in self._tasks if not each.ended]
         self._tasks.append(Background(self._run.run(), name="tour"))

@@ -6,8 +6,10 @@ import make_tour
 import orjson
 import pytest
 
+from lastcall.endings import waits_of
 from lastcall.kube.api import parse_rfc3339
 from lastcall.records.explain import explain
+from lastcall.records.language import translate
 from lastcall.ui.tour.experiments import EXPERIMENTS, Act
 from lastcall.ui.tour.giving_up import why_give_up
 from lastcall.ui.tour.goals import Condition, check_goal, look_up, verdict
@@ -170,6 +172,32 @@ def test_a_pod_that_no_node_takes_ends_the_run_with_what_the_scheduler_says() ->
     assert told["words"].startswith("0/2 nodes are available: ")
 
 
+@pytest.mark.parametrize(
+    ("change", "english", "japanese"),
+    [
+        ("    readinessProbe: {exec: {command: ['false']}}\n", "its readiness probe has not", "readiness プローブ"),
+        (
+            "    startupProbe: {exec: {command: ['false']}, failureThreshold: 99}\n",
+            "its startup probe",
+            "startup プローブ",
+        ),
+        (
+            "  initContainers: [{name: i, image: 'busybox:1.36', command: [sh, -c, sleep 999]}]\n",
+            "i still runs",
+            "i がまだ",
+        ),
+    ],
+)
+def test_a_run_that_waits_in_vain_says_for_what_in_both_languages(change: str, english: str, japanese: str) -> None:
+    level = levels()["grace"]
+    told, _ = make_tour.play(experiment_of(level, level.manifest + change, None))
+    assert told["state"] == "failed"
+    assert (
+        told["error"][0].startswith("timed out waiting 60 s for the Pod to be ready: ") and english in told["error"][0]
+    )
+    assert told["error"][1].startswith("Pod の準備完了を 60 秒") and japanese in told["error"][1]
+
+
 def waits(state: Any, **status: Any) -> Any:
     containers = [{"name": "app", "state": state, **status}]
     spec = {"containers": [{"name": "app", "command": ["shh"], "volumeMounts": [{"name": "etc", "mountPath": "/a"}]}]}
@@ -221,6 +249,17 @@ def test_the_words_of_the_runtime_are_beside_what_repairs_the_start() -> None:
     )
     assert why_give_up(waits(known), NOW).words == NOT_FOUND
     assert why_give_up(waits(unknown), NOW).words == "", "they are the text"
+
+
+@pytest.mark.parametrize("restarts", [2, 3])
+def test_what_a_container_waits_for_is_told_in_japanese(restarts: int) -> None:
+    crashed = {"terminated": {"exitCode": 127}}
+    pod = waits({"waiting": {"reason": "CrashLoopBackOff"}}, lastState=crashed, restartCount=restarts)
+    said = translate(why_give_up(pod, NOW).text, "ja")
+    assert said == "コンテナーがクラッシュを繰り返しています: app: CrashLoopBackOff"
+    last = [message for _, _, message in waits_of(pod)][1]
+    assert last == f"last time exit code 127 (restarted {restarts} times)"
+    assert translate(last, "ja") == f"前回の終了コード 127 ({restarts} 回再起動)"
 
 
 def test_a_pod_that_has_ended_is_not_waited_for() -> None:
