@@ -1,11 +1,11 @@
-"""A level that needs what the machine has not, in chromium: the page says so, and plays how it ends elsewhere."""
+"""Levels in chromium where nothing is run: what the machine lacks, and what the page refuses."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from typing import cast
 
 import pytest
-from live_page import assert_good, seen
+from live_page import assert_good, seen, write
 
 from browser import Browser
 from lastcall.records.record import Record
@@ -81,4 +81,24 @@ async def test_without_a_memory_control_group_the_level_says_so_and_plays_a_reco
         _, ticks = await page.eval(AXIS)
         assert len(ticks) >= 4 and set(ticks) <= {"0 s", *(f"{each} ms" for each in range(10, 401, 10))}, ticks
         await assert_good(page)
+        tasks.cancel()
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [("en", "a level accepts .*, not Secret"), ("ja", "レベルで使えるのは .* で、Secret は使えません")],
+)
+async def test_why_a_manifest_is_refused_is_said_in_the_language_of_the_page(
+    browser: Browser, language: str, said: str
+) -> None:
+    world = World()
+    watching = Watching(Empty(), world)
+    async with PageServer(watching, world.clock).listening() as entrance, Tasks() as tasks:
+        tasks.spawn(watching.run(), name="watching")
+        page = await browser.open(entrance.link, language=language)
+        await page.eval("location.hash = '#/tour/level-kill'")
+        await seen(page, "document.querySelector('#start') && !document.querySelector('#start').disabled")
+        await write(page, "#manifest", "kind: Secret")
+        await page.eval("document.querySelector('#start').click()")
+        await seen(page, f"/{said}/.test(document.querySelector('article').innerText)")
         tasks.cancel()
