@@ -19,6 +19,15 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert re.search(r"^\$ make test\b", (PROJECT / "README.md").read_text(), re.MULTILINE)
 
 
+def test_the_page_is_built_again_and_compared_only_where_its_source_changes() -> None:
+    workflow = yaml.safe_load((PROJECT / ".github/workflows/page.yml").read_text())
+    on = workflow[True]  # YAML 1.1 reads `on` as a boolean
+    for event in ("push", "pull_request"):
+        assert {"ui/**", "src/lastcall/ui/assets/**"} <= set(on[event]["paths"])
+    ran = [step["run"] for step in workflow["jobs"]["page"]["steps"] if "run" in step]
+    assert ran == ["make ui", "git diff --exit-code -- src/lastcall/ui/assets"]
+
+
 def test_hooks_before_a_commit_fetch_nothing() -> None:
     hooks = yaml.safe_load((PROJECT / ".pre-commit-config.yaml").read_text())
     assert [each["repo"] for each in hooks["repos"]] == ["local"]
