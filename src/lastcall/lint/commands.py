@@ -12,7 +12,10 @@ SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "zsh"))
 _FLAG = re.compile(r"-[a-z]*c[a-z]*\Z")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?\Z")
 _UNITS = {None: 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_ENDLESS = re.compile(r"\bwhile\s+(true|:|\[\s*1\s*\]|1)\s*[;\n]|\bsleep\s+(infinity|inf)\b|\btail\s+-[fF]\b")
+_ENDLESS = re.compile(
+    r"\bwhile\s+(true|:|\[\s*1\s*\]|1)\s*[;\n]|\bsleep\s+(infinity|inf)\b"
+    r"|\btail\s+(?:-[nc]\s*\+?\d+\s+|-[^\sfF-]\S*\s+)*(?:-\d*[fF]\b|--follow\b)"
+)
 
 
 _BACKGROUND = re.compile(r"[^;&|\n]*(?:[<>]&[^;&|\n]*)*(?<![&<>|])&(?![&>])")
@@ -193,8 +196,17 @@ def ignores_term(script: str) -> bool:
     return found is not None and not _RESETS.search(script, found.end())
 
 
+_QUIT_PAGE = re.compile(r"/(?:quitquitquit|quit|exit|shutdown|terminate)/?(?:[?\"']|\Z)")
+_CLIENTS = ("curl", "wget")
+
+
+def is_quit_page(path: str) -> bool:
+    """Return whether the path of a request tells a server to end: `/quitquitquit`, `/actuator/shutdown`."""
+    return _QUIT_PAGE.search(path) is not None
+
+
 def stops_a_server(argv: Sequence[str]) -> bool:
-    """Return whether it asks a server to end, before any pause: `nginx -s quit`, `kill 1`."""
+    """Return whether it asks a server to end, before any pause: `nginx -s quit`, `kill 1`, `curl …/quitquitquit`."""
     script = shell_script(argv)
     lines = [list(argv)] if script is None else commands_of(script)
     for words in lines:
@@ -207,6 +219,8 @@ def stops_a_server(argv: Sequence[str]) -> bool:
             return True
         if name in ("kill", "killall", "pkill"):
             return "-0" not in words
+        if name in _CLIENTS and any(map(is_quit_page, words)):
+            return True
     return False
 
 

@@ -132,6 +132,7 @@ EVERYTHING = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "o
 STOP_SH = obj("ConfigMap", "hooks", data={"stop.sh": "#!/bin/bash\necho ending\nserver --drain\n"})
 
 
+SIDECAR = {"name": "proxy", "image": "istio/proxyv2:1.22", "restartPolicy": "Always"}
 CRLF = obj("ConfigMap", "hooks", data={"stop.sh": "#!/bin/sh\r\necho ending\r\n"})
 
 
@@ -179,6 +180,46 @@ def behind_without_ports() -> dict:
 
 def set_variable() -> dict:
     return in_container(shell("exec server $CACHE_PORT"), "env", [{"name": "CACHE_PORT", "value": "6379"}])
+
+
+def mounted(source: dict, sub_path: str, **fields: Any) -> dict:
+    """A volume of which one path is mounted."""
+    mount = {"name": "settings", "mountPath": "/etc/app.ini", "subPath": sub_path}
+    return in_container(in_pod(WEB, "volumes", [{"name": "settings", **source}]), "volumeMounts", [mount])
+
+
+def in_memory(**empty_dir: Any) -> dict:
+    """A volume in memory; the limit of the container is 128Mi."""
+    volume = {"name": "cache", "emptyDir": {"medium": "Memory", **empty_dir}}
+    mount = {"name": "cache", "mountPath": "/cache"}
+    return in_container(in_pod(WEB, "volumes", [volume]), "volumeMounts", [mount])
+
+
+def on_start(script: str, *others: dict, command: tuple[str, ...] = ("sh", "-c")) -> dict:
+    """A postStart hook, and the containers after its own."""
+    first = in_container(WEB, "lifecycle.postStart", {"exec": {"command": [*command, script]}})
+    return in_pod(first, "containers", [*first["spec"]["template"]["spec"]["containers"], *others])
+
+
+def beside_sidecar(pre_stop: dict, **lifecycle: Any) -> dict:
+    proxy = {**SIDECAR, "ports": [{"containerPort": 15001}], "lifecycle": {"preStop": pre_stop, **lifecycle}}
+    return in_pod(WEB, "initContainers", [proxy])
+
+
+def in_namespaces(database: str | None, web: str | None = "shop") -> tuple[dict, dict]:
+    """A Service called database, and what asks for it; None: the manifest says no namespace."""
+    there = service("database", selector={"app": "database"})
+    asking = in_container(WEB, "env", [{"name": "DB_HOST", "value": "database"}])
+    return (
+        changed(there, "metadata.namespace", database) if database else there,
+        changed(asking, "metadata.namespace", web) if web else asking,
+    )
+
+
+def python(handler: str, **fields: Any) -> dict:
+    """A Job in Python with this handler of SIGTERM."""
+    source = f"import os, signal, sys\ndef stop(*_):\n    print('leaving')\n    {handler}\nsignal.signal(signal.SIGTERM, stop)\n"
+    return job(worker(command=["python3", "-uc", source]))
 
 
 def proxied(url: str, *args: str) -> dict:
@@ -268,6 +309,19 @@ CASES = (
     Case("stopSignalIgnored", (changed(CRLF, "data", {"stop.sh": '#!/bin/sh\ntrap "" INT SIGTERM\nexec server\n'}), scripted(["sh", "/hooks/stop.sh"], "command")), ("command",)),
     Case("drainLongerThanGrace", (in_container(WEB, "command", ["gunicorn", "--graceful-timeout", "60", "app:app"]),), ("command",), True),
     Case("drainLongerThanGrace", (in_container(WEB, "env", [{"name": "SPRING_LIFECYCLE_TIMEOUT_PER_SHUTDOWN_PHASE", "value": "45s"}]),), ("env", 0), True),
+    Case("trapLeavesJob", (shell("server & pid=$!; trap 'kill $pid' TERM; wait $pid"),), ("command",)),
+    Case("trapLeavesJob", (shell("server 2>&1 & pid=$!\ntrap 'kill $pid; exit 0' INT TERM\nwait"),), ("command",)),
+    Case("trapLeavesJob", (shell("server & pid=$!; trap 'kill $pid' TERM; wait $pid; code=$?; echo $code; exit $code"),), ("command",)),
+    Case("trapLeavesJob", (changed(CRLF, "data", {"stop.sh": "#!/bin/bash\nstop() {\n  kill -TERM \"$pid\"\n  exit 0\n}\ntrap stop SIGTERM\nserver &\npid=$!\nwait \"$pid\"\n"}), scripted(["/hooks/stop.sh"], "command", defaultMode=0o755)), ("command",)),
+    Case("sidecarHookEndsIt", (beside_sidecar({"httpGet": {"path": "/quitquitquit", "port": 15001}}),), ("initContainers", 0, "lifecycle"), True),
+    Case("sidecarHookEndsIt", (beside_sidecar({"exec": {"command": ["sh", "-c", "curl -XPOST localhost:15000/quitquitquit"]}}, postStart={"sleep": {"seconds": 1}}),), ("lifecycle", "preStop"), True),
+    Case("postStartWaits", (on_start("until nc -z 127.0.0.1:9000; do sleep 1; done", worker("agent", ports=[{"containerPort": 9000}])),), ("command",), True),
+    Case("postStartWaits", (on_start("while True:\n    try:\n        connect(('localhost', 9000))\n        break\n    except OSError: pass", worker("agent", readinessProbe={"tcpSocket": {"port": 9000}}), command=("python3", "-c")),), ("command",), True),
+    Case("postStartWaits", (service(), on_start("until curl -sf http://web:80/ready; do sleep 1; done")), ("command",)),
+    Case("jobCountsAsDone", (job(worker(command=["sh", "-c", "trap 'echo leaving; exit 0' TERM; work & wait $!"])),), ("command",)),
+    Case("jobCountsAsDone", (job(worker(command=["sh", "-c", "stop() { kill $pid; wait $pid; exit 0; }; trap stop TERM; work & pid=$!; wait"]), kind="CronJob", podReplacementPolicy="Failed"),), ("command",)),
+    Case("jobCountsAsDone", (python("sys.exit(0)"),), ("command",)),
+    Case("jobCountsAsDone", (python("os._exit(0)"),), ("command",)),
     Case("finalizerOnPods", (obj("Pod", "p", spec={"containers": [worker()]}, metadata={"name": "p", "finalizers": ["example.com/hold"]}),), ("metadata", "finalizers")),
     Case("shellKeepsSignal", (shell("server; echo it has left"),), ("command",)),
     Case("shellKeepsSignal", (STOP_SH, scripted(["sh", "/hooks/stop.sh"], "command")), ("command",)),
@@ -329,6 +383,13 @@ CASES = (
     Case("secretMissing", (in_container(WEB, "envFrom", [{"secretRef": {"name": "db"}}]),), ("name",), fresh=True),
     Case("accountMissing", (in_pod(WEB, "serviceAccountName", "shop"),), ("serviceAccountName",), fresh=True),
     Case("configKeyMissing", (in_container(WEB, "env", ENV), obj("ConfigMap", "settings", data={"color": "red"})), ("key",), True),
+    Case("configKeyMissing", (SETTINGS, mounted({"configMap": {"name": "settings"}}, "color")), ("subPath",), True, severity="warning"),
+    Case("configKeyMissing", (obj("Secret", "tls", data={"tls.key": "aw=="}), mounted({"secret": {"secretName": "tls"}}, "ca.pem")), ("subPath",), severity="warning"),
+    Case("configKeyMissing", (SETTINGS, mounted({"configMap": {"name": "settings", "items": [{"key": "colour", "path": "app.ini"}]}}, "colour")), ("subPath",), severity="warning"),
+    Case("memoryVolumeFills", (in_memory(),), ("emptyDir",), severity="info"),
+    Case("memoryVolumeFills", (in_memory(sizeLimit="128Mi"),), ("emptyDir",), severity="warning"),
+    Case("hostNameUnknown", in_namespaces("data"), ("env", 0, "value")),
+    Case("hostNameUnknown", (in_container(STATEFUL, "env", [{"name": "MASTER", "value": "db-0.db-headless:6379"}]), service("db-headless", selector={"app": "web"}, clusterIP="None")), ("env", 0, "value")),
     Case("hostNameUnknown", (service("database"), in_pod(WEB, "initContainers", [worker("wait", command=["sh", "-c", "until nc -z databse 5432; do sleep 1; done"])])), ("command", 2)),
     Case("hostNameUnknown", (service("database"), in_container(WEB, "env", [{"name": "DB_HOST", "value": "databases"}])), ("env", 0, "value")),
     Case("hostNameUnknown", (service("database"), in_container(WEB, "env", [{"name": "DB", "value": "postgres://u:p@datbase.default:5432/x"}])), ("value",)),
@@ -357,6 +418,8 @@ CASES = (
     Case("sidecarHoldsJob", (job(worker(), {"name": "proxy", "image": "docker.io/istio/proxyv2:1.22"}),), ("containers", 1), True),
     Case("sidecarHoldsJob", (job(worker(), worker("wait", command=["sleep", "infinity"])),), ("containers", 1), True),
     Case("sidecarHoldsJob", (job(worker(), worker("logs", command=["sh", "-c", "trap 'exit 0' TERM; while true; do sync; sleep 1; done"])),), ("containers", 1), True),
+    Case("sidecarHoldsJob", (job(worker(), worker("logs", command=["sh", "-c", "touch /log; exec tail -n +1 -F /log"])),), ("containers", 1), True),
+    Case("sidecarHoldsJob", (job(worker(env=[{"name": "DATABASE_URL", "value": "postgres://127.0.0.1:5432/db"}]), worker("proxy", startupProbe={"tcpSocket": {"port": 5432}})),), ("containers", 1), True),
     Case("cronJobOverlaps", (changed(job(worker(), kind="CronJob"), "spec.schedule", "*/2 * * * *"),), ("schedule",), True),
     Case("rootForbidden", (in_container(WEB, "securityContext", {"runAsNonRoot": True, "runAsUser": 0}),), ("runAsUser",)),
     Case("peersInOrder", (MEMBERS, service("db", clusterIP="None", publishNotReadyAddresses=True)), ("readinessProbe",), True),
@@ -449,7 +512,6 @@ def test_every_rule_has_a_case():
 
 # -- no alarm where nothing is wrong ---------------------------------------------------------------------------------
 
-SIDECAR = {"name": "proxy", "image": "istio/proxyv2:1.22", "restartPolicy": "Always"}
 PROXIED = in_pod(
     in_pod(WEB, "containers", [container(ports=NOTHING, readinessProbe=NOTHING, livenessProbe=NOTHING)]),
     "initContainers",
@@ -513,7 +575,7 @@ IN_ORDER = {
     "a list in bash, whose last command takes its place": (in_container(WEB, "command", ["bash", "-c", "migrate && server"]),),
     "a list in Alpine's sh": (in_container(shell("migrate && server"), "image", "node:22-alpine"),),
     "exec in a shell": (shell("migrate && exec server --port 8080"),),
-    "a shell that handles signals": (shell("trap 'kill $!' TERM; server & wait"),),
+    "a shell that handles signals": (shell("trap 'kill $!; wait $!' TERM; server & wait"),),
     "a shell under an init": (in_container(WEB, "command", ["tini", "--", "sh", "-c", "setup; server"]),),
     "a program of its own": (in_container(WEB, "command", ["/server", "--sh", "-c"]),),
     "a shell in an init container": (in_pod(WEB, "initContainers", [worker("init", command=["sh", "-c", "a; b"])]),),
@@ -696,6 +758,9 @@ def test_a_webhook_whose_service_has_other_pods_too_is_in_order() -> None:
     assert "webhookGuardsItself" not in rules(WEB, apart, service(), webhook(objectSelector=selector))
 
 
+AGENT = worker("agent", ports=[{"containerPort": 9000}])
+_UNTIL_DB = "until nc -z db 80; do sleep 1; done"
+ITEMS = [{"key": "colour", "path": "conf.d/colour.ini"}]
 SOUND = [
     ("a port that is declared", (drains(8080),)),
     ("a host of its own", (drains(8081, host="10.0.0.9"),)),
@@ -718,9 +783,59 @@ SOUND = [
     ("no links", (service("cache"), in_pod(shell("exec server $CACHE_PORT"), "enableServiceLinks", False))),
     ("a server that is told to end", (proxied("postgres://127.0.0.1:5432/db", "--quitquitquit"),)),
     ("a server of somebody else", (proxied("postgres://db:5432/db"),)),
+    ("a trap that waits", (shell("server & pid=$!; trap 'kill $pid; wait $pid; exit 0' TERM; wait $pid"),)),
+    ("a second wait", (shell("server & pid=$!; trap 'kill $pid' TERM; wait $pid; trap - TERM; wait $pid"),)),
+    ("a wait in a loop", (shell("server & p=$!; trap 'kill $p' TERM; while kill -0 $p; do wait $p; done"),)),
+    ("a trap that asks nobody to end", (shell("trap 'exit 0' TERM; server & wait"),)),
+    ("a job that only sleeps", (shell("trap 'exit 0' TERM; while :; do sleep 5 & wait $!; done"),)),
+    ("a trap that means to kill", (shell("server & trap 'kill -9 $!; exit 0' TERM; wait"),)),
+    ("a trap for another signal", (shell("server & trap 'kill -HUP $!' HUP; wait"),)),
+    (
+        "a shell that is not PID 1",
+        (in_pod(shell("server & trap 'kill $!' TERM; wait"), "shareProcessNamespace", True),),
+    ),
+    ("a function of another file", (shell(". /lib.sh; trap stop TERM; server & wait"),)),
+    ("a sidecar that begins to drain", (beside_sidecar({"httpGet": {"path": "/drain_listeners", "port": 15001}}),)),
+    ("a sidecar that ends later", (beside_sidecar({"exec": {"command": ["sh", "-c", "sleep 9; kill 1"]}}),)),
+    ("a hook with a time limit", (on_start("timeout 9 sh -c 'until nc -z 127.0.0.1:9000; do sleep 1; done'", AGENT),)),
+    ("a hook that asks its own port", (on_start("until nc -z 127.0.0.1:8080; do sleep 1; done", AGENT),)),
+    ("a hook that asks once", (on_start("wget -qO- 127.0.0.1:9000 || true", AGENT),)),
+    ("a hook that counts", (on_start("for i in 1 2 3; do nc -z 127.0.0.1:9000 && break; sleep 1; done", AGENT),)),
+    ("a hook that waits for another's Service", (service("db", selector={"app": "db"}), on_start(_UNTIL_DB))),
+    (
+        "a Service of Pods that are not ready",
+        (service("db", clusterIP="None", publishNotReadyAddresses=True), on_start(_UNTIL_DB)),
+    ),
+    ("a Service of others, too", (service("db"), WORKER, on_start(_UNTIL_DB))),
+    ("a Job that is interrupted", (job(worker(command=["sh", "-c", "trap 'exit 143' TERM; work & wait $!"])),)),
+    (
+        "a Job that ends slowly",
+        (job(worker(command=["sh", "-c", "trap 'kill $!; wait $!; exit 0' TERM; a & wait $!"])),),
+    ),
+    ("a helper of a Job", (job(worker(), worker("logs", command=["sh", "-c", "trap 'exit 0' TERM; ship & wait $!"])),)),
+    ("a Job that saves its work", (python("save(); sys.exit(0)"),)),
+    ("a Job that says that it failed", (python("sys.exit(75)"),)),
+    ("a file of a ConfigMap", (SETTINGS, mounted({"configMap": {"name": "settings"}}, "colour"))),
+    ("a directory of files", (SETTINGS, mounted({"configMap": {"name": "settings", "items": ITEMS}}, "conf.d/"))),
+    (
+        "a ConfigMap that others fill",
+        (obj("ConfigMap", "settings"), mounted({"configMap": {"name": "settings"}}, "ca")),
+    ),
+    ("a directory of a claim", (CLAIM, mounted({"persistentVolumeClaim": {"claimName": "data"}}, "a"))),
+    ("a small volume in memory", (in_memory(sizeLimit="16Mi"),)),
+    ("a volume in memory without a limit", (in_container(in_memory(), "resources", NOTHING),)),
+    ("shared memory", (in_container(in_memory(), "volumeMounts.0.mountPath", "/dev/shm"),)),
+    ("a volume in memory to read", (in_container(in_memory(), "volumeMounts.0.readOnly", True),)),
+    ("a namespace that kubectl chooses", in_namespaces("data", None)),
+    ("a Service wherever it is applied", in_namespaces(None)),
+    ("a Service in both namespaces", (in_namespaces("shop")[0], *in_namespaces("data"))),
+    ("a member by its Service", (in_container(STATEFUL, "args", ["--join=db-0.db"]), service("db", clusterIP="None"))),
+    ("a member's name in another domain", (in_container(STATEFUL, "args", ["--url=https://db-0.example.com"]),)),
+    ("the end of a file", (job(worker(), worker("logs", command=["tail", "-n", "20", "/log"])),)),
 ]
 NEW = {"hookPortUndeclared", "hookLoops", "signalsPause", "readinessOnlyConnects", "backendEndsFirst", "serviceLinkRead",
-       "sidecarHoldsJob"}  # fmt: skip
+       "sidecarHoldsJob", "trapLeavesJob", "sidecarHookEndsIt", "postStartWaits", "jobCountsAsDone", "configKeyMissing",
+       "memoryVolumeFills", "hostNameUnknown"}  # fmt: skip
 
 
 @pytest.mark.parametrize("objects", [row[1] for row in SOUND], ids=[row[0] for row in SOUND])
@@ -745,3 +860,29 @@ def test_pause_ends_only_by_a_signal_of_its_own_user_or_root(workload: dict, say
     said = [each.message for each in findings(workload) if each.rule == "signalsPause"]
     assert len(said) == 1
     assert says in said[0]
+
+
+def test_a_port_that_a_probe_asks_is_the_containers_own_unless_another_one_declares_it():
+    (proxy, app) = behind("http://127.0.0.1:9000")["spec"]["template"]["spec"]["containers"]
+    probe = {"exec": {"command": ["nc", "-z", "127.0.0.1:9000"]}}
+    probed = {**app, "ports": [], "readinessProbe": probe}
+    other = {**worker("queue"), "readinessProbe": probe}
+    assert (
+        "backend behind it (port 9000)"
+        in only("backendEndsFirst", service(), in_pod(WEB, "containers", [proxy, probed])).message
+    )
+    whole = in_pod(WEB, "containers", [proxy, app, other])
+    assert only("backendEndsFirst", service(), whole).path[-1] == 1
+
+
+def test_a_hook_that_waits_for_a_sidecar_before_it_is_in_order():
+    first = on_start("until nc -z 127.0.0.1:15001; do sleep 1; done")
+    sidecar = {**SIDECAR, "ports": [{"containerPort": 15001}]}
+    assert "postStartWaits" not in rules(in_pod(first, "initContainers", [sidecar]))
+
+
+def test_the_name_of_a_member_is_that_of_the_service_that_is_there():
+    asking = in_container(STATEFUL, "env", [{"name": "MASTER", "value": "db-0.db-all"}])
+    both = (service("db", clusterIP="None"), service("db-all", selector={"app": "web"}))
+    assert only("hostNameUnknown", asking, *both).fix.startswith("db-0.db,")
+    assert only("hostNameUnknown", asking, both[1]).fix.startswith("serviceName: db-all.")

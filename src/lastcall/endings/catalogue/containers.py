@@ -33,6 +33,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "Leave the preStop hook of $container out, or let it only wait: $container gets $signal when the "
             "containers have ended.",
         },
+        lint=("sidecarHookEndsIt",),
     ),
     "hookNotRun": Cause(
         title="A preStop hook was not run.",
@@ -69,6 +70,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "($detail): the kubelet stops a container only when its hook has ended.",
         },
         fixes={"": "Give the postStart hook a time limit (exec: timeout 30 COMMAND)."},
+        lint=("postStartWaits",),
     ),
     "hookFailed": Cause(
         title="A preStop hook fails: the stop goes on without it, and no status shows it.",
@@ -312,6 +314,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "files count only on a machine that has no disk for them, which `lastcall doctor` reports, and never on a "
             "node.",
         },
+        lint=("memoryVolumeFills",),
     ),
     "childOutOfMemory": Cause(
         title="A child of PID 1 was killed because memory ran out; the container itself went on (cgroup v1).",
@@ -425,6 +428,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "Make $other a native sidecar (under initContainers, with `restartPolicy: Always`): the kubelet stops "
             "it when the containers have ended.",
         },
+        lint=("backendEndsFirst",),
     ),
     "jobCountsAsDone": Cause(
         title="A container of a Job exits with 0 on its stop signal: the Job counts its work as done.",
@@ -436,6 +440,7 @@ CONTAINERS: Mapping[str, Cause] = {
         fixes={
             "": "If work is left on $signal, exit with another code (143 is usual): the Job then starts another Pod.",
         },
+        lint=("jobCountsAsDone",),
     ),
     "exitCodeNotZero": Cause(
         title="The container ended on its stop signal with another exit code than 0 (143 is SIGTERM): no kill, but the "

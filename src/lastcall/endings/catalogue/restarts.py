@@ -201,6 +201,7 @@ RESTARTS: Mapping[str, Cause] = {
             "delete": "Give the postStart hook a time limit (timeout 30 COMMAND). To free this Pod now, end the hook's "
             "process, or give it what it waits for.",
         },
+        lint=("postStartWaits",),
     ),
     "restartedByRule": Cause(
         title="A container ended with an exit code for which its restartPolicyRules restart it: this is not a crash.",

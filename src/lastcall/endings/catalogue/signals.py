@@ -84,7 +84,7 @@ SIGNALS: Mapping[str, Cause] = {
             "in bash `exec PROGRAM > >(tee FILE)`. For jobs in the background, let it pass the signal on (`trap 'kill "
             "$$pid' TERM; wait $$pid; wait $$pid`).",
         },
-        lint=("shellKeepsSignal", "wrapperKeepsSignal"),
+        lint=("shellKeepsSignal", "wrapperKeepsSignal", "trapLeavesJob"),
     ),
     "childrenNotSignalled": Cause(
         title="The stop signal goes to PID 1 alone, and its children are killed with it.",

@@ -128,6 +128,27 @@ ENDINGS: tuple[Rule, ...] = (
         "end.",
     ),
     Rule(
+        "sidecarHookEndsIt",
+        "warning",
+        "dependsOnApplication",
+        "The preStop hook of a native sidecar ends the sidecar.",
+        "The kubelet stops sidecars after the other containers, but it starts all preStop hooks of a Pod at once: the "
+        "sidecar is gone while the application still ends through it.",
+        "pkg/kubelet/kuberuntime/kuberuntime_container.go:killContainer, kuberuntime_termination_order.go",
+        "Leave the hook out: the sidecar gets its stop signal when the other containers have ended.",
+    ),
+    Rule(
+        "postStartWaits",
+        "warning",
+        "dependsOnApplication",
+        "A postStart hook waits without a time limit for what comes only after it.",
+        "Until the hook has returned, the kubelet starts no further container and the Pod is not Ready: what is "
+        "started later, and a Service of these Pods alone, never answers the hook.",
+        "pkg/kubelet/kuberuntime/kuberuntime_container.go:startContainer; pkg/kubelet/prober/worker.go",
+        "Put the container that is waited for before the one with the hook, or into initContainers with restartPolicy: "
+        "Always. Ask 127.0.0.1 in place of the Pod's own Service.",
+    ),
+    Rule(
         "signalsPause",
         "warning",
         "dependsOnApplication",
@@ -186,6 +207,16 @@ ENDINGS: tuple[Rule, ...] = (
         "kernel/signal.c (SIGNAL_UNKILLABLE), POSIX sh",
         "Begin the script's last command with `exec`, so that the program takes the shell's place. A shell that waits "
         "for a pipeline or for jobs in the background stays: without them, or with a trap that passes the signal on.",
+    ),
+    Rule(
+        "trapLeavesJob",
+        "warning",
+        "dependsOnApplication",
+        "PID 1 is a shell whose trap for SIGTERM ends it while the application still runs.",
+        "When PID 1 ends, the kernel kills all other processes of the container: what the application had begun is "
+        "lost. A trap interrupts `wait`, which then returns at once.",
+        "pid_namespaces(7); POSIX sh, wait",
+        'Let the trap wait, too (`trap \'kill "$pid"; wait "$pid"\' TERM`), or begin the last command with `exec`.',
     ),
     Rule(
         "wrapperKeepsSignal",

@@ -164,15 +164,17 @@ TOGETHER: tuple[Rule, ...] = (
         "error",
         "certain",
         "The ConfigMap or Secret has no such key.",
-        "The container is not started (CreateContainerConfigError, FailedMount).",
-        "pkg/kubelet/kubelet_pods.go:makeEnvironmentVariables",
+        "The container is not started (CreateContainerConfigError, FailedMount). For a subPath the kubelet mounts an "
+        "empty directory in place of the file.",
+        "pkg/kubelet/kubelet_pods.go:makeEnvironmentVariables, makeMounts",
         "Add the key, or correct its name.",
     ),
     Rule(
         "hostNameUnknown",
         "warning",
         "dependsOnCluster",
-        "A command or a variable names a host that is nearly a Service of these files.",
+        "A command or a variable names a host that DNS does not know: nearly a Service of these files, one of another "
+        "namespace, or a StatefulSet's Pod by a Service that is not its serviceName.",
         "The name has no address: what waits for it waits forever, what connects to it fails.",
         "kubernetes.io/docs/concepts/services-networking/dns-pod-service",
         "Correct the name, or add the Service.",
@@ -290,6 +292,17 @@ TOGETHER: tuple[Rule, ...] = (
         "containers have ended.",
     ),
     Rule(
+        "jobCountsAsDone",
+        "warning",
+        "dependsOnApplication",
+        "A Job's container handles SIGTERM by exiting with 0.",
+        "For a Job, exit code 0 means that the work is done. A Pod that has exited with 0 when the Job controller "
+        "looks, up to 1 s after an eviction, completes the Job, and what was left is never done. With "
+        "podReplacementPolicy: Failed or a podFailurePolicy, the controller always waits for the exit code.",
+        "pkg/controller/job/job_controller.go:isPodFailed",
+        "Exit with another code while work is left, such as 143: the Job then makes another Pod.",
+    ),
+    Rule(
         "cronJobOverlaps",
         "info",
         "dependsOnApplication",
@@ -353,6 +366,16 @@ TOGETHER: tuple[Rule, ...] = (
         "The files belong to root, and their mode lets only root read them: Permission denied.",
         "pkg/volume/util/atomic_writer.go, pkg/volume/volume_linux.go:SetVolumeOwnership",
         "Set securityContext.fsGroup of the Pod: the files then belong to that group and are readable for it.",
+    ),
+    Rule(
+        "memoryVolumeFills",
+        "info",
+        "dependsOnApplication",
+        "An emptyDir in memory may grow up to the memory limit of the container that writes to it.",
+        "Its files count against that limit: the container is killed as out of memory, where a volume with a smaller "
+        "sizeLimit refuses the write (no space left on device).",
+        "pkg/volume/emptydir/empty_dir.go; kubernetes.io/docs/concepts/storage/volumes (emptyDir)",
+        "Set a sizeLimit that leaves the program its memory, raise the limit, or leave medium: Memory out.",
     ),
     Rule(
         "scalerSetBack",

@@ -11,7 +11,7 @@ from lastcall.lint.application import Application, Container, Workload
 from lastcall.lint.mounted import mounted_file
 from lastcall.lint.rules.programs import missing_program
 from lastcall.lint.subject import Finding, Op, found
-from lastcall.lint.texts import own_ports_in, ports_of
+from lastcall.lint.texts import listens_on, own_ports_in
 
 LEAST_LEFT = 5
 """Seconds that a container should have left of the grace period after its hook."""
@@ -293,7 +293,7 @@ def _ends_first(workload: Workload) -> Iterator[Finding]:
         if container.role != "container" or (container.spec.get("lifecycle") or {}).get("preStop"):
             continue
         for front in kept:
-            asked = own_ports_in(workload, front) & ports_of(container) - ports_of(front)
+            asked = own_ports_in(workload, front) & listens_on(workload, container) - listens_on(workload, front)
             if front is container or not asked:
                 continue
             seconds = hook_seconds(front) or 0.0

@@ -7,8 +7,8 @@ from lastcall.lint import commands
 from lastcall.lint.application import Application, Container, Workload
 from lastcall.lint.rules.probes import KINDS
 from lastcall.lint.rules.programs import COMMANDS
-from lastcall.lint.subject import Finding, found
-from lastcall.lint.texts import command_of, ports_of, texts_of
+from lastcall.lint.subject import Finding, Op, found
+from lastcall.lint.texts import command_of, listens_on, own_ports_in, ports_of, texts_of
 from lastcall.manifests import value_at
 
 
@@ -19,6 +19,8 @@ def findings(app: Application) -> Iterator[Finding]:
         for container in workload.containers:
             yield from _port(workload, container)
             yield from _loop(workload, container)
+            if container.role == "sidecar":
+                yield from _ends_sidecar(workload, container)
         if workload.pod_spec.get("shareProcessNamespace"):
             for container in workload.all_containers:
                 yield from _first_process(workload, container)
@@ -48,6 +50,24 @@ def _port(workload: Workload, container: Container) -> Iterator[Finding]:
         f"{declared}): if nothing listens there, the hook fails at once and nothing waits for it."
     )
     yield found("hookPortUndeclared", workload.subject, (*container.path, *path, "port"), text)
+
+
+def _ends_sidecar(workload: Workload, container: Container) -> Iterator[Finding]:
+    """A native sidecar's own hook that ends it: its stop signal waits for the containers, its hook does not."""
+    lifecycle = container.spec.get("lifecycle") or {}
+    hook = lifecycle.get("preStop") or {}
+    page = str((hook.get("httpGet") or {}).get("path") or "")
+    if not commands.is_quit_page(page) and not commands.stops_a_server((hook.get("exec") or {}).get("command") or []):
+        return
+    plain = [each for each in workload.containers if each.role == "container"]
+    asking = next((each for each in plain if own_ports_in(workload, each) & listens_on(workload, container)), None)
+    whose = f"{asking.name}, which connects to it," if asking is not None else "the containers"
+    text = (
+        f"The preStop hook of sidecar {container.name} ends it: all hooks of a Pod run at once when it ends, so the "
+        f"sidecar is gone while {whose} may still need it. Its stop signal would come after them."
+    )
+    where = (*container.path, "lifecycle", *(("preStop",) if len(lifecycle) > 1 else ()))
+    yield found("sidecarHookEndsIt", workload.subject, where, text, patch=[Op("remove", where)])
 
 
 _LOOP = re.compile(r"(?:\A|[\s;&])(?:while|until)\s+(?P<what>.*?)[;\s]do\b", re.S)

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from lastcall.kube.api import CRONJOBS
 from lastcall.lint import commands, images
 from lastcall.lint.application import Application, Container, Workload
+from lastcall.lint.handlers import exits_with_zero, on_term, takes_time
 from lastcall.lint.subject import Finding, Op, found
-from lastcall.lint.texts import command_of, own_ports_in, ports_of
+from lastcall.lint.texts import command_of, listens_on, own_ports_in, python_text, shell_text
+from lastcall.manifests import value_at
 
 _OFTEN = re.compile(r"(\*|\*/([1-5]))( \*){4}\s*\Z")
 """Every minute to every five minutes."""
@@ -17,6 +19,7 @@ def findings(app: Application) -> Iterator[Finding]:
     for workload in app.workloads:
         if workload.is_job:
             yield from _sidecars(workload)
+            yield from _ends_as_done(workload)
         if workload.resource == CRONJOBS:
             yield from _overlap(workload)
 
@@ -66,12 +69,45 @@ def _served(workload: Workload, container: Container, others: Sequence[Container
     """
     if _TOLD_TO_END.search(" ".join(command_of(container))) or workload.pod_spec.get("shareProcessNamespace"):
         return None
-    ports = ports_of(container)
+    ports = listens_on(workload, container)
     for other in others:
         asked = own_ports_in(workload, other) & ports if other is not container else set()
-        if asked and not ports_of(other) & asked:
+        if asked and not listens_on(workload, other) & asked:
             return other.name, min(asked)
     return None
+
+
+_EXITS_WITH_ZERO = re.compile(r"\bexit\s+0\b")
+
+
+def _ends_as_done(workload: Workload) -> Iterator[Finding]:
+    """The only container of a Job whose own handler of SIGTERM exits with 0.
+
+    job_controller.go:isPodFailed: a deleted Pod that has not exited yet counts as failed, unless the Job replaces
+    failed Pods alone. The controller looks up to 1 s after the deletion (syncJobBatchPeriod).
+    """
+    own = [each for each in workload.containers if each.role == "container"]
+    if len(own) != 1:
+        return
+    (container,) = own
+    spec = value_at(workload.subject.obj, workload.template_path[:-1]) or {}
+    waits = bool(spec.get("podReplacementPolicy") == "Failed" or spec.get("podFailurePolicy"))
+    script = shell_text(workload, container)
+    trap = on_term(script) if script is not None else None
+    if trap is not None and _EXITS_WITH_ZERO.search(trap) and (waits or not takes_time(trap)):
+        what = "The trap"
+    elif exits_with_zero(python_text(workload, container) or ""):
+        what = "The handler"
+    else:
+        return
+    counts = (
+        "counts the work as done" if waits else "may count the work as done (always with podReplacementPolicy: Failed)"
+    )
+    text = (
+        f"{what} of {container.name} for SIGTERM exits with 0: if its Pod is evicted or its node drained, {workload} "
+        f"{counts}, though it was interrupted."
+    )
+    yield found("jobCountsAsDone", workload.subject, (*container.path, "command"), text)
 
 
 def _raw(workload: Workload, path: tuple[str | int, ...]) -> dict[str, object]:
