@@ -10,7 +10,7 @@ from lastcall.lint import commands
 if TYPE_CHECKING:
     import ast
 
-_COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#[^'\"\n]*$")
+_COMMENT = re.compile(r"(?m)^[ \t]*#.*$|(?<=\s)#[^'\"\n]*$")
 _TRAP = re.compile(
     r"""\btrap\s+(?:--\s+)?(?P<action>'[^']*'|"(?:[^"\\]|\\.)*"|[\w.:-]+)[ \t]+(?P<signals>\w+(?:[ \t]+\w+)*)"""
 )
@@ -152,4 +152,4 @@ def _is_quiet(statement: "ast.AST") -> bool:
     """Return whether a statement only says something or keeps a value."""
     call = getattr(statement, "value", None)
     said = ("print", "write", "flush", "debug", "info", "warning", "error", "log")
-    return not hasattr(call, "func") or _name(call.func) in said
+    return _name(getattr(call, "func", None)) in ("", *said)

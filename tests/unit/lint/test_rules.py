@@ -133,6 +133,7 @@ STOP_SH = obj("ConfigMap", "hooks", data={"stop.sh": "#!/bin/bash\necho ending\n
 
 
 SIDECAR = {"name": "proxy", "image": "istio/proxyv2:1.22", "restartPolicy": "Always"}
+CQL = [{"name": "cql", "port": 80, "targetPort": "cql"}]
 CRLF = obj("ConfigMap", "hooks", data={"stop.sh": "#!/bin/sh\r\necho ending\r\n"})
 
 
@@ -156,9 +157,11 @@ def drains(port: int, **fields: Any) -> dict:
     return in_container(WEB, "lifecycle.preStop", {"httpGet": {"path": "/drain", "port": port, **fields}})
 
 
-def only_connects(liveness: dict) -> dict:
+def only_connects(liveness: dict, port: str = "http") -> dict:
+    """A readinessProbe that only connects to 8080, the port of this name."""
+    named = in_container(WEB, "ports", [{"name": port, "containerPort": 8080}])
     return in_container(
-        in_container(WEB, "readinessProbe", {"tcpSocket": {"port": 8080}}),
+        in_container(named, "readinessProbe", {"tcpSocket": {"port": 8080}}),
         "livenessProbe",
         {**liveness, "initialDelaySeconds": 30},
     )
@@ -287,6 +290,9 @@ CASES = (
     Case("signalsPause", (shared("pkill -INT -P 1"),), ("preStop", "exec", "command")),
     Case("signalsPause", (in_pod(in_container(WEB, "args", ["kill", "-TERM", "1"]), "shareProcessNamespace", True),), ("args",)),
     Case("readinessOnlyConnects", (service(), only_connects(ALIVE)), ("readinessProbe",)),
+    Case("readinessOnlyConnects", (service(), only_connects({"tcpSocket": {"port": 8080}})), ("readinessProbe",)),
+    Case("readinessOnlyConnects", (service(ports=[{"name": "web", "port": 80, "targetPort": 8080, "appProtocol": "http"}]), only_connects({"tcpSocket": {"port": 8080}}, "web")), ("readinessProbe",)),
+    Case("readinessOnlyConnects", (service(ports=CQL), only_connects({"httpGet": {"port": "cql"}}, "cql")), ("readinessProbe",)),
     Case("backendEndsFirst", (service(), behind("http://127.0.0.1:9000")), ("containers", 1), True),
     Case("serviceLinkRead", (service("cache"), shell("exec server --cache ${CACHE_PORT:-6379}")), ("containers", 0), True),
     Case("sidecarHoldsJob", (proxied("postgres://app@127.0.0.1:5432/db"),), ("containers", 1), True),
@@ -761,6 +767,7 @@ def test_a_webhook_whose_service_has_other_pods_too_is_in_order() -> None:
 AGENT = worker("agent", ports=[{"containerPort": 9000}])
 _UNTIL_DB = "until nc -z db 80; do sleep 1; done"
 ITEMS = [{"key": "colour", "path": "conf.d/colour.ini"}]
+TLS = [{"name": "https", "port": 443, "targetPort": "https"}]
 SOUND = [
     ("a port that is declared", (drains(8080),)),
     ("a host of its own", (drains(8081, host="10.0.0.9"),)),
@@ -775,7 +782,8 @@ SOUND = [
     ("another process of a shared namespace", (shared("kill -INT $(cat /run/app.pid)"),)),
     ("a question to PID 1", (shared("kill -0 1"),)),
     ("PID 1 of the container", (hooked("kill -INT 1"),)),
-    ("probes of different ports", (service(), only_connects({"httpGet": {"path": "/alive", "port": 9000}}))),
+    ("probes of different ports", (service(ports=CQL), only_connects({"httpGet": {"port": 9000}}, "cql"))),
+    ("a port for TLS", (service(ports=TLS), only_connects({"httpGet": {"port": 9000}}, "https"))),
     ("a neighbour that nobody asks", (service(), behind("http://app:9000"))),
     ("a variable that is set", (service("cache"), set_variable())),
     ("a variable that the shell sets", (service("cache"), shell("CACHE_PORT=6379; exec server --cache $CACHE_PORT"))),

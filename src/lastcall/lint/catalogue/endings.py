@@ -285,7 +285,7 @@ ENDINGS: tuple[Rule, ...] = (
         "readinessOnlyConnects",
         "info",
         "dependsOnApplication",
-        "The readinessProbe only connects, and another probe of the same port speaks HTTP.",
+        "The readinessProbe only connects to a port that speaks HTTP, as another probe of it does or its name says.",
         "A port may be open before the application serves: requests then get errors from a Pod that is Ready.",
         f"{_PROBES}; pkg/probe/tcp/tcp.go",
         "Use httpGet of a page that succeeds when the application serves.",

@@ -184,20 +184,44 @@ def _liveness(workload: Workload, container: Container) -> Iterator[Finding]:
 
 
 def _only_connects(workload: Workload, container: Container) -> Iterator[Finding]:
-    """A readinessProbe that only connects to a port on which another probe of the container speaks HTTP."""
+    """A readinessProbe that only connects to a port on which the container speaks HTTP."""
     readiness = container.spec.get("readinessProbe") or {}
     port = _number(container, (readiness.get("tcpSocket") or {}).get("port"))
     if port is None or not workload.serving or container not in workload.served or container.spec.get("startupProbe"):
         return
-    get = (container.spec.get("livenessProbe") or {}).get("httpGet") or {}
-    if _number(container, get.get("port")) != port:
+    if not (why := _speaks_http(workload, container, port)):
         return
     text = (
-        f"The readinessProbe of {container.name} only connects to port {port}, on which it answers HTTP (its "
-        f"livenessProbe asks {get.get('path') or '/'}): it is Ready as soon as the port is open, even if the "
-        "application still answers with errors."
+        f"The readinessProbe of {container.name} only connects to port {port}, on which it answers HTTP ({why}): it is "
+        "Ready as soon as the port is open, even if the application still answers with errors."
     )
     yield found("readinessOnlyConnects", workload.subject, (*container.path, "readinessProbe"), text)
+
+
+def _speaks_http(workload: Workload, container: Container, port: int) -> str:
+    """Return what shows that a port speaks HTTP: the livenessProbe, or the name or appProtocol that the port has in the
+    container or in a Service; "" for nothing."""
+    get = (container.spec.get("livenessProbe") or {}).get("httpGet") or {}
+    if _number(container, get.get("port")) == port:
+        return f"its livenessProbe asks {get.get('path') or '/'}"
+    ports = [(each, "the container") for each in container.ports if each.get("containerPort") == port]
+    for service in workload.serving:
+        own = service.spec.get("ports") or ()
+        ports += [
+            (each, str(service))
+            for each in own
+            if _number(container, each.get("targetPort") or each.get("port")) == port
+        ]
+    for each, whose in ports:
+        for field in ("appProtocol", "name"):
+            if _HTTP.fullmatch(said := str(each.get(field) or "")):
+                return f"{whose} calls the port {said}"
+    return ""
+
+
+_HTTP = re.compile(r"(?:kubernetes\.io/)?(?:http|h2c|ws)(?:-[a-z0-9-]+)?", re.I)
+"""Names and protocols of ports (KEP-1507; a mesh takes a name's first part for the protocol). Not https and grpc, which
+httpGet does not ask for as it is."""
 
 
 def _number(container: Container, port: str | int | None) -> int | None:
