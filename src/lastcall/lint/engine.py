@@ -10,6 +10,7 @@ from lastcall.lint.patching import patched
 from lastcall.lint.rules import (
     api,
     budgets,
+    dependencies,
     endings,
     hooks,
     hosts,
@@ -45,6 +46,7 @@ FAMILIES = (
     starts,
     programs,
     probes,
+    dependencies,
     peers,
     jobs,
     users,

@@ -14,7 +14,7 @@ LOADED = {
     "lastcall.cli.run.command": 42,
     "lastcall.cli.run.story, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 278,
     "lastcall.cli.trace.command, lastcall.cli.trace.session": 187,
-    "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 141,
+    "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 142,
     "lastcall.cli.rollout.command": 45,
     "lastcall.kube.cluster.control_plane": 425,
     "lastcall.kube.cluster.node": 309,

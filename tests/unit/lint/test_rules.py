@@ -134,6 +134,7 @@ STOP_SH = obj("ConfigMap", "hooks", data={"stop.sh": "#!/bin/bash\necho ending\n
 
 SIDECAR = {"name": "proxy", "image": "istio/proxyv2:1.22", "restartPolicy": "Always"}
 CQL = [{"name": "cql", "port": 80, "targetPort": "cql"}]
+OF_DB = service("db", selector={"app": "db"})
 CRLF = obj("ConfigMap", "hooks", data={"stop.sh": "#!/bin/sh\r\necho ending\r\n"})
 
 
@@ -165,6 +166,11 @@ def only_connects(liveness: dict, port: str = "http") -> dict:
         "livenessProbe",
         {**liveness, "initialDelaySeconds": 30},
     )
+
+
+def asks_alive(*command: str) -> dict:
+    probe = {"exec": {"command": list(command)}, "failureThreshold": 6, "timeoutSeconds": 5}
+    return in_container(WEB, "livenessProbe", probe)
 
 
 def behind(upstream: str) -> dict:
@@ -293,6 +299,9 @@ CASES = (
     Case("readinessOnlyConnects", (service(), only_connects({"tcpSocket": {"port": 8080}})), ("readinessProbe",)),
     Case("readinessOnlyConnects", (service(ports=[{"name": "web", "port": 80, "targetPort": 8080, "appProtocol": "http"}]), only_connects({"tcpSocket": {"port": 8080}}, "web")), ("readinessProbe",)),
     Case("readinessOnlyConnects", (service(ports=CQL), only_connects({"httpGet": {"port": "cql"}}, "cql")), ("readinessProbe",)),
+    Case("livenessAsksAnother", (OF_DB, asks_alive("pg_isready", "-h", "db")), ("livenessProbe",)),
+    Case("livenessAsksAnother", (OF_DB, asks_alive("sh", "-c", "wget -qO- http://db.default.svc:80/ | grep ok")), ("livenessProbe",)),
+    Case("livenessAsksAnother", (OF_DB, in_container(WEB, "livenessProbe", {"tcpSocket": {"host": "db", "port": 80}, "failureThreshold": 6})), ("livenessProbe",)),
     Case("backendEndsFirst", (service(), behind("http://127.0.0.1:9000")), ("containers", 1), True),
     Case("serviceLinkRead", (service("cache"), shell("exec server --cache ${CACHE_PORT:-6379}")), ("containers", 0), True),
     Case("sidecarHoldsJob", (proxied("postgres://app@127.0.0.1:5432/db"),), ("containers", 1), True),
@@ -783,6 +792,20 @@ SOUND = [
     ("a question to PID 1", (shared("kill -0 1"),)),
     ("PID 1 of the container", (hooked("kill -INT 1"),)),
     ("probes of different ports", (service(ports=CQL), only_connects({"httpGet": {"port": 9000}}, "cql"))),
+    ("a liveness command that asks itself", (OF_DB, asks_alive("wget", "-qO-", "http://localhost:8080/alive"))),
+    ("a liveness command that asks its own Service", (service("db"), asks_alive("wget", "http://db/"))),
+    ("a liveness command with the word", (OF_DB, asks_alive("pgrep", "db"))),
+    (
+        "a readinessProbe that asks another",
+        (OF_DB, in_container(WEB, "readinessProbe", {"exec": {"command": ["nc", "-z", "db", "80"]}})),
+    ),
+    (
+        "a name that the Pod has from its hostAliases",
+        (
+            *in_namespaces("data")[:1],
+            in_pod(in_namespaces("data")[1], "hostAliases", [{"ip": "10.0.0.9", "hostnames": ["database"]}]),
+        ),
+    ),
     ("a port for TLS", (service(ports=TLS), only_connects({"httpGet": {"port": 9000}}, "https"))),
     ("a neighbour that nobody asks", (service(), behind("http://app:9000"))),
     ("a variable that is set", (service("cache"), set_variable())),
@@ -843,7 +866,7 @@ SOUND = [
 ]
 NEW = {"hookPortUndeclared", "hookLoops", "signalsPause", "readinessOnlyConnects", "backendEndsFirst", "serviceLinkRead",
        "sidecarHoldsJob", "trapLeavesJob", "sidecarHookEndsIt", "postStartWaits", "jobCountsAsDone", "configKeyMissing",
-       "memoryVolumeFills", "hostNameUnknown"}  # fmt: skip
+       "memoryVolumeFills", "hostNameUnknown", "livenessAsksAnother"}  # fmt: skip
 
 
 @pytest.mark.parametrize("objects", [row[1] for row in SOUND], ids=[row[0] for row in SOUND])

@@ -128,6 +128,7 @@ RESTARTS: Mapping[str, Cause] = {
             "late": "A longer livenessProbe.timeoutSeconds or a larger failureThreshold, or an endpoint that does not "
             "wait for what the application waits for.",
         },
+        lint=("livenessAsksAnother",),
     ),
     "startupProbeKilled": Cause(
         title="The kubelet ended a container because its startupProbe had not succeeded in time.",

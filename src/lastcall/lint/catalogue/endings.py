@@ -336,6 +336,16 @@ ENDINGS: tuple[Rule, ...] = (
         "Let the livenessProbe ask something that does not depend on load, or fail later than the readinessProbe.",
     ),
     Rule(
+        "livenessAsksAnother",
+        "warning",
+        "dependsOnApplication",
+        "A livenessProbe or startupProbe asks another application by its Service.",
+        "When that one is slow or restarts, the kubelet kills this container, too, with all requests in flight: both "
+        "are down.",
+        f"{_PROBES}; kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes",
+        "Let the livenessProbe ask this process alone. What it needs from others belongs in the readinessProbe.",
+    ),
+    Rule(
         "startupShorterThanDelay",
         "warning",
         "dependsOnApplication",

@@ -11,8 +11,8 @@ from lastcall.lint.subject import Finding, Subject, found
 from lastcall.manifests import Path, closest
 
 _HOST = r"([a-z][a-z0-9-]*)((?:\.[a-z0-9-]+)*)"
-_URL = re.compile(rf"\b[a-z][a-z0-9+]*://(?:[^@/\s]*@)?{_HOST}(?=[:/\s\"']|\Z)")
-_TOOLS = re.compile(
+URL = re.compile(rf"\b[a-z][a-z0-9+]*://(?:[^@/\s]*@)?{_HOST}(?=[:/\s\"']|\Z)")
+TOOLS = re.compile(
     rf"\b(?:nslookup|getent\s+(?:ahosts\w*|hosts)|nc(?:\s+-\w+)*|ping(?:\s+-\w+)*)\s+{_HOST}(?=[:\s;|&)]|\Z)"
 )
 _VARIABLE = re.compile(r"(?:\A|_)(?:HOST|HOSTNAME|ADDR|ADDRESS|SERVER|SERVERS|URL|URI|ENDPOINT)\Z")
@@ -34,6 +34,8 @@ def findings(app: Application) -> Iterator[Finding]:
     members = {each.subject: _member_names(each) for each in app.workloads if each.resource == STATEFULSETS}
     for workload in app.workloads:
         yield from _members(workload, members)
+        aliases = workload.pod_spec.get("hostAliases") or ()
+        given = [str(name) for each in aliases for name in each.get("hostnames") or ()]
         seen: set[tuple[str, str]] = set()
         for container in workload.all_containers:
             for host in _hosts(container):
@@ -42,7 +44,7 @@ def findings(app: Application) -> Iterator[Finding]:
                 if labels and labels[1:2] != ["svc"] and namespace not in {each.namespace for each in services}:
                     continue  # a name of the outside
                 names = [each.name for each in services if each.namespace == namespace]
-                own = (workload.subject.name, container.name, "localhost")
+                own = (workload.subject.name, container.name, "localhost", *given)
                 if host.name in names or host.name in own or (host.name, namespace) in seen:
                     continue
                 best = closest(host.name, names)
@@ -118,7 +120,7 @@ def _hosts(container: Container) -> Iterator[Host]:
     for field in ("command", "args"):
         words = container.spec.get(field) or []
         text = " ".join(words)
-        for pattern in (_URL, _TOOLS):
+        for pattern in (URL, TOOLS):
             for match in pattern.finditer(text):
                 at = next((index for index, word in enumerate(words) if match[1] in word), None)
                 path = (*container.path, field) if at is None else (*container.path, field, at)
@@ -126,7 +128,7 @@ def _hosts(container: Container) -> Iterator[Host]:
     for index, each in enumerate(container.spec.get("env") or ()):
         value = str(each.get("value") or "")
         path = (*container.path, "env", index, "value")
-        for match in _URL.finditer(value):
+        for match in URL.finditer(value):
             yield Host(match[1], match[2], path)
         plain = _VALUE.match(value)
         if plain is not None and _VARIABLE.search(str(each.get("name"))):
