@@ -16,7 +16,10 @@ from lastcall.kube.api.resources import PODS
 from lastcall.kube.cluster import embedded
 from lastcall.kube.cluster.embedded import Running
 from lastcall.kube.cluster.options import ClusterOptions
+from lastcall.world.start_code import AFTER_SECONDS
 
+AT_REST_SECONDS = AFTER_SECONDS + 1
+"""After a start: the processes have given back by then what only the start needed."""
 SETTLE_SECONDS = 0.02
 """Between Running and DELETE: the shell sets its trap."""
 
@@ -81,7 +84,7 @@ async def start(cluster: Running, spawned: int) -> dict[str, Any]:
     ready = time.monotonic_ns()
     await create(cluster, "first")
     running = await until_running(cluster, "first")
-    await asyncio.sleep(1)
+    await asyncio.sleep(AT_REST_SECONDS)
     result = {
         "nodeReady": (ready - spawned) / 1e6,
         "firstPodRunning": (running - spawned) / 1e6,
