@@ -23,7 +23,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 # clone(2), unshare(2), setns(2)
 CLONE_NEWNS = 0x0002_0000
@@ -126,7 +126,7 @@ def system_call(name: str, number: int, *arguments: object, detail: str = "") ->
     return result
 
 
-def _typed(number: int, *types: object) -> Callable[..., int]:
+def _typed(number: int, *types: type[ctypes._SimpleCData[Any]]) -> Callable[..., int]:
     """Return the system call of that number as a function that takes arguments of these types, and sets errno.
 
     A container's start makes hundreds of these calls: ctypes converts plain values faster than objects of its own.

@@ -435,7 +435,7 @@ CONTAINERS: Mapping[str, Cause] = {
         remedy="Exit with another code, such as 143, if work is left.",
         texts={
             "": "$container exited with 0 on $signal: if something else than the Job ends this Pod (a drain, an "
-            "eviction), the Job counts the work as done and does not do it again.",
+            "eviction), the Job may count the work as done, and then does not do it again.",
         },
         fixes={
             "": "If work is left on $signal, exit with another code (143 is usual): the Job then starts another Pod.",
