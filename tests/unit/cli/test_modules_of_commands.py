@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import lastcall
+
+SOURCE = Path(lastcall.__file__).parents[1]
 AT_THE_FORK = 209
 """Modules of lastcall when `lastcall run` forks the cluster's processes: those that reports need come after it."""
 LOADED = {
@@ -35,6 +38,12 @@ LATER = frozenset(
     }
 )
 """What neither a manifest nor an error in it needs."""
+
+OF_THE_SHIM = 74
+"""Modules of lastcall in the shim: each container begins as a copy of it."""
+NOT_IN_THE_SHIM = frozenset(
+    {"asyncio", "dataclasses", "inspect", "logging", "subprocess", "threading", "traceback", "typing"}
+)
 
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: busybox}]}}"
 WORKLOAD = """\
@@ -136,3 +145,15 @@ def test_an_error_in_a_manifest_comes_as_early_as_the_first_line(command: str, t
         'not a field of Deployment: did you mean "image"?',
     )
     assert LATER.isdisjoint(modules)
+
+
+@pytest.mark.loopback
+def test_the_shim_loads_no_more_modules_than_it_did() -> None:
+    package = "lastcall.kube.cri.sandbox"
+    names = (f"{package}.cgroups.place", f"{package}.shim.server", "lastcall.records.kinds", "lastcall.records.ring")
+    code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import {', '.join(names)}; print(*sys.modules)"
+    command = [sys.executable, "-I", "-S", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    loaded = set(done.stdout.split())
+    assert not loaded & NOT_IN_THE_SHIM
+    assert sum(each.partition(".")[0] == "lastcall" for each in loaded) == OF_THE_SHIM
