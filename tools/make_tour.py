@@ -1,7 +1,7 @@
 """Play the tour's experiments in virtual time: `python tools/make_tour.py` (`--check` only says what is out of date).
 
 - ui/src/tour-versions.json: what differs between versions of Kubernetes, for the page
-- ui/src/tour-rules.json: what the rules of its steps say, in English and Japanese
+- ui/src/tour-rules.json: what the rules of its steps say, in each language
 - src/lastcall/ui/tour/recorded.json: the runs of levels that need what not every machine has
 - `tour_data()`: every run with its story, for the tour of the documentation, which has no cluster behind it
 
@@ -152,7 +152,7 @@ def tour_data() -> Document:
     runs = {}
     for name, experiment in EXPERIMENTS.items():
         run, ending = play(experiment)
-        assert ending is not None, f"{name}: {run['error'][0]}"
+        assert ending is not None, f"{name}: {run['error'][languages.ENGLISH]}"
         last = max(each.record.at_ns for each in ending.entries)
         made = story(ending, None, last, DEFAULT_VERSION)
         runs[name] = {**run, "story": {each: languages.translate(made, each) for each in languages.LANGUAGES}}
@@ -174,7 +174,7 @@ def _level(level: Level) -> Document:
 def _run_of(level: Level, *, solved: bool) -> Document:
     """With its story in each language."""
     run, ending = play_level(level, solved=solved)
-    assert ending is not None, f"{level.id}: {run['error'][0]}"
+    assert ending is not None, f"{level.id}: {run['error'][languages.ENGLISH]}"
     last = max(each.record.at_ns for each in ending.entries)
     made = story(ending, None, last, DEFAULT_VERSION)
     return {**run, "story": {each: languages.translate(made, each) for each in languages.LANGUAGES}}
@@ -185,12 +185,12 @@ def recorded() -> Document:
     return {each.id: _run_of(each, solved=False) for each in levels().values() if each.needs}
 
 
-def rules() -> dict[str, list[str]]:
+def rules() -> dict[str, dict[str, str]]:
     """Map `file:function` to what it says in each language, for the rules of the lesson's steps."""
     steps = orjson.loads(LESSON.read_bytes())["steps"]
     named = {step["rule"] for step in steps}
     return {
-        key: [str(languages.translate(explain(key), each)) for each in languages.LANGUAGES]
+        key: {each: str(languages.translate(explain(key), each)) for each in languages.LANGUAGES}
         for key in SAYS
         if any(each.endswith(f"/{key}") or each == key for each in named)
     }

@@ -3,12 +3,27 @@
 // ui.js is the page. tour.js, rollout.js and cluster.js are loaded when their view is opened (later.tsx): what they share with the
 // page they take from it, so each module is in one file, and each file also works where there is no server.
 import { build } from "esbuild";
+import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 // Of Preact the page has what is named here: the build ends with an error when a view imports something else.
 const PREACT = { preact: ["createElement", "Fragment"], "preact/hooks": ["useEffect", "useLayoutEffect", "useReducer", "useRef", "useState"] };
 const SHARED = [...Object.keys(PREACT), "./command", "./lanes", "./later", "./said", "./scale", "./steps", "./store", "./texts"];
+
+// `import { page } from "catalogue"`: one part of every language's texts, by language. esbuild leaves the other parts out.
+const TEXTS = fileURLToPath(new URL("../src/lastcall/ui/catalogue/", import.meta.url));
+const catalogue = {
+  name: "catalogue",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^catalogue$/ }, () => ({ path: "catalogue", namespace: "catalogue" }));
+    onLoad({ filter: /./, namespace: "catalogue" }, () => {
+      const texts = readdirSync(TEXTS).sort().map((name) => [name.replace(".json", ""), JSON.parse(readFileSync(TEXTS + name, "utf8"))]);
+      const part = (key) => JSON.stringify(Object.fromEntries(texts.map(([language, each]) => [language, each[key]])));
+      return { contents: Object.keys(texts[0][1]).map((key) => `export const ${key} = ${part(key)};`).join("\n") };
+    });
+  },
+};
 
 const shared = {
   name: "shared",
@@ -36,5 +51,5 @@ const options = {
   inject: ["src/jsx.ts"],
   banner: { js: "/* Made of ui/ by `make ui`; with Preact (MIT). */", css: "/* Made of ui/ by `make ui`. */" },
 };
-await build({ ...options, entryPoints: { ui: "src/main.tsx" } });
-await build({ ...options, entryPoints: { tour: "src/tour.tsx", rollout: "src/rollout.tsx", cluster: "src/cluster.tsx" }, plugins: [shared] });
+await build({ ...options, entryPoints: { ui: "src/main.tsx" }, plugins: [catalogue] });
+await build({ ...options, entryPoints: { tour: "src/tour.tsx", rollout: "src/rollout.tsx", cluster: "src/cluster.tsx" }, plugins: [catalogue, shared] });

@@ -14,6 +14,7 @@ from live_page import Served, assert_good, seen, served_page, write
 from waiting import eventually
 
 from browser import Browser, Page
+from lastcall.ui.texts import texts
 
 pytestmark = [pytest.mark.real_kernel, needs_kubectl]
 
@@ -33,7 +34,7 @@ def namespaces(served: Served) -> list[str]:
 
 
 async def go(page: Page, step: str) -> None:
-    title = next(each["title"][0] for each in LESSON["steps"] if each["id"] == step)
+    title = texts()["steps"][step]["title"]["en"]
     await page.eval(f"location.hash = '#/tour/{step}'")
     await seen(page, f"document.querySelector('h1')?.innerText === {json.dumps(title)}")
 
@@ -86,7 +87,7 @@ REACHED = """[...document.querySelectorAll('.contents li')].filter(e => e.queryS
 
 async def go_to_level(page: Page, name: str) -> None:
     await page.eval(f"location.hash = '#/tour/level-{name}'")
-    title = LESSON["levels"][name]["title"][0]
+    title = texts()["titles"][name]["en"]
     await seen(page, f"document.querySelector('h1')?.innerText === {json.dumps(title)}")
 
 

@@ -82,8 +82,8 @@ def source(work: Path) -> None:
         _write(work / "docs" / place, text)
     _write(work / "docs/tour.md", playing.tour_page())
     _write(work / "docs/stories.md", playing.stories_page())
-    _write(work / "docs/lesson.md", playing.lesson_page(False))
-    _write(work / "docs/lesson.ja.md", playing.lesson_page(True))
+    for language, name in playing.lesson_names().items():
+        _write(work / "docs" / name, playing.lesson_page(language))
     _write(work / "docs/site.css", CSS)
     _write(work / "docs/site.js", JS)
     for folder, files in (("tour", playing.tour_files()), ("stories", playing.story_files())):
@@ -98,7 +98,7 @@ def configuration(documents: dict[str, str]) -> dict[str, object]:
         [place for place in documents.values() if place.startswith(folder)]
         for folder in ("architecture/", "contributing/")
     )
-    played = ["tour.md", "lesson.md", "lesson.ja.md", "stories.md"]
+    played = ["tour.md", *playing.lesson_names().values(), "stories.md"]
     return {
         "site_name": "lastcall",
         "site_description": "Real Kubernetes Pods on one Linux machine, and the exact story of how each of them ends",

@@ -13,7 +13,9 @@ import orjson
 from story_samples import samples
 
 from lastcall._version import __version__
+from lastcall.records.language import ENGLISH
 from lastcall.ui.saved_stories import html_page
+from lastcall.ui.texts import texts
 
 STORIES = {
     "graceful": "A Pod that ends well: hook, SIGTERM, drain, exit code 0.",
@@ -60,13 +62,14 @@ def frame(address: str, title: str) -> list[str]:
 
 
 def tour_page() -> str:
+    links = [f"[{texts()['lesson']['link'][language]}]({name})" for language, name in lesson_names().items()]
     lines = [
         "# The tour: how a Pod stops",
         "",
         "A lesson of small steps, in English and Japanese. Here it plays what the virtual cluster predicts. With "
         "`lastcall up --detach` and `lastcall ui --open` each step runs on real Pods ([the live page](ui.md)).",
         "",
-        "[In the whole window](tour/index.html) · [the lesson in words](lesson.md) · [日本語で読む](lesson.ja.md)",
+        " · ".join(["[In the whole window](tour/index.html)", *links]),
         "",
     ]
     return "\n".join([*lines, *frame("tour/index.html", "The tour")])
@@ -86,38 +89,36 @@ def stories_page() -> str:
     return "\n".join(lines)
 
 
-_WORDS = {
-    "title": ("How a Pod stops, in words", "Pod はどう止まるか (文章版)"),
-    "rule": ("Rule", "規則"),
-    "versions": ("Differs between versions", "バージョンによる違い"),
-    "says": ("What one sees", "見えること"),
-}
+def lesson_names() -> dict[str, str]:
+    """Map each language of the catalogue to the file in docs/ that has the lesson in words."""
+    return {each: "lesson.md" if each == ENGLISH else f"lesson.{each}.md" for each in texts()["name"]}
 
 
-def lesson_page(japanese: bool) -> str:
+def lesson_page(language: str) -> str:
     """Return the tour's texts as a document, for search and for readers without JavaScript."""
-    lesson: Any = orjson.loads(make_tour.LESSON.read_bytes())
-    compared: Any = orjson.loads(make_tour.VERSIONS_FILE.read_bytes())
-    at = int(japanese)
-    lines = [f"# {_WORDS['title'][at]}", ""]
+    steps: Any = orjson.loads(make_tour.LESSON.read_bytes())["steps"]
+    compared: Any = orjson.loads(make_tour.VERSIONS_FILE.read_bytes())["runs"]
+    words = {key: text[language] for key, text in texts()["lesson"].items()}
+    lines = [f"# {words['title']}", ""]
     chapter = ""
-    for step in lesson["steps"]:
+    for step in steps:
         if step["chapter"] != chapter:
             chapter = step["chapter"]
-            lines += [f"## {lesson['chapters'][chapter][at]}", ""]
-        lines += [f"### {step['title'][at]}", "", step["text"][at].replace("<", "&lt;"), ""]
-        lines += [f"- {_WORDS['says'][at]}: {lesson['claims'][claim]['says'][at]}" for claim in step["claims"]]
-        lines += [f"- {_WORDS['rule'][at]}: `{step['rule']}`", ""]
+            lines += [f"## {texts()['chapters'][chapter][language]}", ""]
+        says = texts()["steps"][step["id"]]
+        lines += [f"### {says['title'][language]}", "", says["text"][language].replace("<", "&lt;"), ""]
+        lines += [f"- {words['says']}: {texts()['claims'][claim]['says'][language]}" for claim in step["claims"]]
+        lines += [f"- {words['rule']}: `{step['rule']}`", ""]
         if step.get("versions"):
-            lines += [f"{_WORDS['versions'][at]}:", "", *_table(compared["runs"][step["run"]]), ""]
+            lines += [f"{words['versions']}:", "", *_table(compared[step["run"]], language), ""]
     return "\n".join(lines)
 
 
-def _table(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _table(found: Mapping[str, Mapping[str, Any]], language: str) -> list[str]:
     lines = ["| Kubernetes | preStop | SIGTERM | SIGKILL | exit code | phase |", "|---|---|---|---|---|---|"]
     for version, run in found.items():
         if "error" in run:
-            lines.append(f"| {version} | {run['error']} | | | | |")
+            lines.append(f"| {version} | {run['error'].get(language, run['error'][ENGLISH])} | | | | |")
             continue
         hook = f"{run['hook'][0]} s to {run['hook'][1]} s" if run["hook"] else "-"
         term, kill = (f"{run[key]} s" if run[key] is not None else "-" for key in ("term", "kill"))
@@ -127,7 +128,7 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def static_tour() -> dict[str, str]:
     """Name in a folder of its own → content: the tour, and the lesson in words."""
-    return {**tour_files("lesson.txt"), "lesson.txt": lesson_page(japanese=False)}
+    return {**tour_files("lesson.txt"), "lesson.txt": lesson_page(ENGLISH)}
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 import { useEffect, useState } from "preact/hooks";
 import { seconds } from "./lanes";
 import { ask, calm, store, useStore, useTicks } from "./store";
-import { language, pick } from "./texts";
+import { pick } from "./texts";
 import { Answers, Contents, Failure, Replay, Rule } from "./tour";
-import { comparison, isGoing, isReached, LEVELS, setReached, w, type Check, type Condition, type Level, type Recorded, type Run } from "./tour-data";
+import { comparison, isGoing, isReached, LEVELS, levelTitle, setReached, w, type Check, type Condition, type Level, type Recorded, type Run } from "./tour-data";
 import { Versions } from "./tour-versions";
 
 let known: Level[] | null = null;
@@ -41,24 +41,22 @@ function useDraft({ id, manifest }: Level): [Draft, (change?: Partial<Draft>) =>
 
 export function LevelView({ id, recorded }: { id: string; recorded?: Recorded | undefined }) {
   const [level, error] = useLevel(id, recorded);
-  const ids = Object.keys(LEVELS);
-  const number = ids.indexOf(id);
-  const texts = LEVELS[id]!;
-  const next = ids[number + 1];
+  const number = LEVELS.indexOf(id);
+  const next = LEVELS[number + 1];
   const [, again] = useState(0);
   return (
     <div class="tour">
       <Contents current={`level-${id}`} />
       <article aria-labelledby="title">
-        <p class="crumbs">{w("levels")} · {w("level", { n: number + 1, of: ids.length })}</p>
-        <h1 id="title" tabIndex={-1}>{pick(texts.title)}</h1>
+        <p class="crumbs">{w("levels")} · {w("level", { n: number + 1, of: LEVELS.length })}</p>
+        <h1 id="title" tabIndex={-1}>{levelTitle(id)}</h1>
         {level && <p class="lesson">{pick(level.question)}</p>}
         <p role="alert" class="error">{error}</p>
         {level && (recorded ? <Played level={level} recorded={recorded} /> : <Live level={level} told={() => again((n) => n + 1)} />)}
         {level && <Rule rule={level.rule} says={pick(level.says)} recorded={recorded} />}
         {level?.versions && <Versions found={comparison(level.versions)!} />}
         <nav class="player turn" aria-label={w("levels")}>
-          {number > 0 && <a class="button" href={`#/tour/level-${ids[number - 1]}`}>← {w("before")}</a>}
+          {number > 0 && <a class="button" href={`#/tour/level-${LEVELS[number - 1]}`}>← {w("before")}</a>}
           {next && <a class="button" href={`#/tour/level-${next}`}>{w("next")} →</a>}
         </nav>
       </article>
@@ -108,7 +106,7 @@ function Live({ level, told }: { level: Level; told: () => void }) {
       <div class={old ? "old" : ""}>
         {old && <p class="tag">{w("old")}</p>}
         {run && <Answers run={run} />}
-        <Replay key={recording ? "recorded" : run?.uid} story={recording ? recording.story![language] : mine?.zero ? mine : null} going={going} begin={recording ? 1 : 0}><Goal level={level} run={run} /></Replay>
+        <Replay key={recording ? "recorded" : run?.uid} story={recording ? pick(recording.story!) : mine?.zero ? mine : null} going={going} begin={recording ? 1 : 0}><Goal level={level} run={run} /></Replay>
       </div>
     </>
   );
@@ -136,7 +134,7 @@ function Played({ level, recorded }: { level: Level; recorded: Recorded }) {
         <p class="hint">{w("playedHelp", { v: recorded.kubernetesVersion })}</p>
       </section>
       {run && <Answers run={run} />}
-      <Replay key={shown} story={run?.story![language] ?? null} begin={begin}><Goal level={level} run={run} /></Replay>
+      <Replay key={shown} story={run ? pick(run.story!) : null} begin={begin}><Goal level={level} run={run} /></Replay>
     </>
   );
 }
@@ -153,8 +151,7 @@ interface Told {
 /** How far the run is, and at last what decided. */
 function Status({ level, run, old, children }: Told) {
   const reached = hasReached(level, run);
-  const ids = Object.keys(LEVELS);
-  const next = ids[ids.indexOf(level.id) + 1];
+  const next = LEVELS[LEVELS.indexOf(level.id) + 1];
   const said = !run ? children : isOutOfReach(level, run) ? w("noMemory") : run.verdict ? `${reached ? "✓" : "✗"} ${w(reached ? "reached" : "missed")}: ${pick(run.verdict)}` : `${w(run.state, { ns: run.namespace, pod: run.pod })} ${pick(run.waits)}`;
   return (
     <>
@@ -257,7 +254,7 @@ function Help({ level, solve }: { level: Level; solve: () => void }) {
   return (
     <details class="help">
       <summary>{w("hints")}</summary>
-      <ul>{level.hints.map((each) => <li key={each[0]}>{pick(each)}</li>)}</ul>
+      <ul>{level.hints.map((each) => <li key={each.en}>{pick(each)}</li>)}</ul>
       <button id="solve" onClick={solve}>{w("solution")}</button>
     </details>
   );

@@ -95,7 +95,7 @@ function App() {
         <span class={`status ${ended ? "over" : connected ? cluster.state : "lost"}`} role="status">
           {ended || cluster.state === "over" ? t("over") : connected ? (cluster.state === "running" ? `${t("running")} · ${cluster.kubernetesVersion}` : t(cluster.state === "away" ? "gone" : "connecting")) : t("connecting")}
         </span>
-        <button class="link" lang={texts.language === "ja" ? "en" : "ja"} onClick={() => (choose(texts.language === "ja" ? "en" : "ja"), setLanguage(texts.language), store.tellAnew())}>{t("language")}</button>
+        <Languages chosen={() => (setLanguage(texts.language), store.tellAnew())} />
       </header>
       {ended ? (
         <p class="banner" role="alert">{t(rollout && ended === "trace" ? "experimentEnded" : ({ page: "pageEnded", trace: "traceEnded", cluster: "clusterEnded", file: "over" } as const)[ended])}</p>
@@ -131,6 +131,11 @@ async function enter(): Promise<boolean> {
   return (await ask<{ known: boolean }>("/api/enter", token ? { token } : undefined)).known;
 }
 
+/** A button for each language but the reader's. */
+function Languages({ chosen }: { chosen: () => void }) {
+  return <>{texts.LANGUAGES.filter((each) => each !== texts.language).map((each) => <button key={each} class="link" lang={each} onClick={() => (choose(each), chosen())}>{texts.nameOf(each)}</button>)}</>;
+}
+
 function Closed() {
   return <main class="closed"><h1>{t("closedTitle")}</h1><p>{t("closedText")}</p></main>;
 }
@@ -149,7 +154,7 @@ function Alone({ recorded }: { recorded: Recorded | undefined }) {
       <header class="top">
         <span class="logo">lastcall</span>
         <span>{saved ? saved.about : t("tour")}</span>
-        {!saved && <button class="link" lang={texts.language === "ja" ? "en" : "ja"} onClick={() => (choose(texts.language === "ja" ? "en" : "ja"), setLanguage(texts.language))}>{t("language")}</button>}
+        {!saved && <Languages chosen={() => setLanguage(texts.language)} />}
       </header>
       <main id="main" tabIndex={-1}>{saved ? <SavedPage saved={saved} path={path} /> : <Tour id={path[1] ?? ""} {...(recorded ? { recorded } : {})} />}</main>
     </>

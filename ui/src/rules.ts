@@ -1,15 +1,15 @@
 // What the rules of the tour's steps say, where no server tells it.
 
-import { pick } from "./texts";
-import pairs from "./tour-rules.json";
+import { pick, type Text } from "./texts";
+import rules from "./tour-rules.json";
 
-const RULES = pairs as unknown as Record<string, [string, string]>;
+const RULES: Record<string, Text> = rules;
 
 /** What a rule says, in the reader's language; "" for one of no step of the tour. */
 export function explained(rule: string): string {
   const [path = "", name = ""] = rule.split(":");
-  const pair = RULES[`${path.split("/").pop()}:${name}`];
-  return pair ? pick(pair) : "";
+  const found = RULES[`${path.split("/").pop()}:${name}`];
+  return found ? pick(found) : "";
 }
 
 /** Where a rule stands in Kubernetes's source; "" for a rule of something else. Opened by a click only. */

@@ -3,7 +3,7 @@
 import { useEffect, useReducer } from "preact/hooks";
 import type { Rollout } from "./rollout_types";
 import type { Saved } from "./saved";
-import { type Language, language, t } from "./texts";
+import { type Language, language, pick, t } from "./texts";
 import type { Run } from "./tour-data";
 import type { Cluster, End, Node, Pod, Story, Workload } from "./types";
 
@@ -76,7 +76,7 @@ class Store {
   restore(saved: Saved): void {
     this.ended = "file";
     this.pod = saved.stories.length === 1 && !saved.reports ? "1" : "";
-    this.last = { en: saved, ja: saved };
+    this.last = { [language]: saved };
     this.show();
   }
 
@@ -88,7 +88,7 @@ class Store {
 
   /** What is left of the server, in the reader's language. */
   private show(): void {
-    const { stories, ends, rollout } = this.last![language];
+    const { stories, ends, rollout } = pick(this.last!);
     const own = this.kept?.uid === this.pod ? this.kept : null;
     this.story = stories.find((each) => each.uid === this.pod) ?? own;
     for (const [key, end] of Object.entries(ends)) this.ends.set(key.slice("end/".length), end);

@@ -1,11 +1,10 @@
-// The lesson: its steps and texts (tour.json), what versions change (tour-versions.json), and a run of a step.
+// The lesson: its steps (tour.json), what versions change (tour-versions.json), and a run of a step.
 
-import catalogue from "./tour.json";
+import { chapters, claims, steps, titles, tour } from "catalogue";
+import lesson from "./tour.json";
 import compared from "./tour-versions.json";
-import { type Language, pick } from "./texts";
+import { fill, type Language, pick, type Text } from "./texts";
 import type { Story } from "./types";
-
-export type Pair = [string, string];
 
 export interface TourStep {
   id: string;
@@ -14,13 +13,11 @@ export interface TourStep {
   claims: string[];
   rule: string;
   versions?: boolean;
-  title: Pair;
-  text: Pair;
 }
 
 /** What a version of Kubernetes does in an experiment, by lastcall's virtual cluster. */
 export interface OfVersion {
-  error?: Pair;
+  error?: Text;
   hook?: [number, number] | null;
   term?: number | null;
   kill?: number | null;
@@ -44,17 +41,17 @@ export interface Run {
   namespace: string;
   state: "preparing" | "waiting" | "ending" | "done" | "failed" | "stopped";
   /** Why it did not come to the end, and the words of the runtime or the scheduler, where the error has others. */
-  error: Pair;
+  error: Text;
   words: string;
   pod: string;
   uid: string;
   answers: Answer[];
   claims: Record<string, { held: boolean | null; values: Record<string, string | number> }>;
   /** What keeps the Pod from being ready, while that is waited for. */
-  waits: Pair;
+  waits: Text;
   /** Of a level, once it is done. */
   goal?: Check[] | null;
-  verdict?: Pair | null;
+  verdict?: Text | null;
   /** Of a level that is done: which choices were right; and the number of the one that the learner had made. */
   happened?: boolean[] | null;
   guess?: number | null;
@@ -68,12 +65,12 @@ export interface Run {
 export interface Level {
   id: string;
   rule: string;
-  question: Pair;
-  expect: { ask: Pair; choices: Pair[] };
-  hints: Pair[];
-  reached: Pair;
+  question: Text;
+  expect: { ask: Text; choices: Text[] };
+  hints: Text[];
+  reached: Text;
   /** What is new in the rule. */
-  says: Pair;
+  says: Text;
   manifest: string;
   goal: Condition[];
   needs: string;
@@ -87,7 +84,7 @@ export interface Condition {
   path: string;
   sign: string;
   want: string | number | null;
-  says: Pair;
+  says: Text;
 }
 
 /** A condition of a goal, and what was found. */
@@ -104,25 +101,28 @@ export interface Recorded {
   levels: Level[];
 }
 
-export const STEPS = catalogue.steps as unknown as TourStep[];
+export const STEPS: TourStep[] = lesson.steps;
 export const VERSIONS = compared.versions;
-export const LEVELS = catalogue.levels as unknown as Record<string, { title: Pair }>;
+/** The levels by their ids, in their order. */
+export const LEVELS = lesson.levels;
 
-export const chapterName = (chapter: string): string => pick((catalogue.chapters as unknown as Record<string, Pair>)[chapter] ?? ["", ""]);
+export const chapterName = (chapter: string): string => pick(chapters)[chapter] ?? "";
 
-const CLAIMS = catalogue.claims as unknown as Record<string, { says: Pair; seen: Pair }>;
+export const levelTitle = (level: string): string => pick(titles)[level] ?? "";
 
-export type Word = keyof typeof catalogue.words;
+/** Title and text of a step. */
+export const saysOf = (step: TourStep): { title: string; text: string } => pick(steps)[step.id]!;
+
+export type Word = keyof (typeof tour)[Language];
 
 /** A word of the tour's own page; `{x}` is taken from `values`. */
-export const w = (key: Word, values: Record<string, string | number> = {}): string =>
-  pick(catalogue.words[key] as unknown as Pair).replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ""));
+export const w = (key: Word, values: Record<string, string | number> = {}): string => fill(pick(tour)[key], values);
 
-export const claimSays = (claim: string): string => pick(CLAIMS[claim]?.says ?? [claim, claim]);
+export const claimSays = (claim: string): string => pick(claims)[claim]?.says ?? claim;
 
 /** What was seen, in words; numbers are seconds, but for counts and codes, which are whole. */
 export function claimSeen(claim: string, values: Record<string, string | number>): string {
-  return pick(CLAIMS[claim]?.seen ?? ["", ""]).replace(/\{(\w+)\}/g, (_, name: string) => {
+  return (pick(claims)[claim]?.seen ?? "").replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = values[name];
     if (typeof value !== "number") return value ?? "?";
     return Number.isInteger(value) ? String(value) : value.toFixed(value < 0.1 ? 3 : value < 10 ? 2 : 1);

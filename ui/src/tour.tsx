@@ -8,8 +8,8 @@ import { Player, usePlayer } from "./player";
 import { Steps } from "./steps";
 import { explained, sourceOf } from "./rules";
 import { ask, calm, store, useStore, useTicks } from "./store";
-import { language, pick, t } from "./texts";
-import { LEVELS, STEPS, chapterName, claimSays, claimSeen, isGoing, isReached, lessonOf, versionsOf, w, type Recorded, type Run, type TourStep } from "./tour-data";
+import { pick, t } from "./texts";
+import { LEVELS, STEPS, chapterName, claimSays, claimSeen, isGoing, isReached, lessonOf, levelTitle, saysOf, versionsOf, w, type Recorded, type Run, type TourStep } from "./tour-data";
 import { LevelView } from "./level";
 import { Versions } from "./tour-versions";
 import type { Story } from "./types";
@@ -21,7 +21,7 @@ interface Props {
 
 function Tour({ id, recorded }: Props) {
   const level = id.replace(/^level-/, "");
-  if (level !== id || !id) return <LevelView key={level} id={level in LEVELS ? level : Object.keys(LEVELS)[0]!} recorded={recorded} />;
+  if (level !== id || !id) return <LevelView key={level} id={LEVELS.includes(level) ? level : LEVELS[0]!} recorded={recorded} />;
   return <Lesson id={id} recorded={recorded} />;
 }
 
@@ -53,8 +53,8 @@ function Lesson({ id, recorded }: Props) {
       <Contents current={step.id} />
       <article aria-labelledby="title">
         <p class="crumbs">{chapterName(step.chapter)} · {w("count", { n: number + 1, of: STEPS.length })}</p>
-        <h1 id="title" tabIndex={-1}>{pick(step.title)}</h1>
-        <p class="lesson">{pick(step.text)}</p>
+        <h1 id="title" tabIndex={-1}>{saysOf(step).title}</h1>
+        <p class="lesson">{saysOf(step).text}</p>
         <Rule rule={step.rule} recorded={recorded} />
         {recorded ? <Played key={step.run} step={step} run={recorded.runs[step.run]!} version={recorded.kubernetesVersion} /> : <Live key={step.run} step={step} />}
         {versionsOf(step) && <Versions found={versionsOf(step)!} />}
@@ -77,8 +77,8 @@ export function Contents({ current }: { current: string }) {
         <section aria-label={w("levels")}>
           <h2>{w("levels")}</h2>
           <ol>
-            {Object.entries(LEVELS).map(([id, texts]) => (
-              <li key={id}><a href={`#/tour/level-${id}`} aria-current={current === `level-${id}` ? "step" : undefined}>{isReached(id) && <span role="img" aria-label={w("reached")}>✓ </span>}{pick(texts.title)}</a></li>
+            {LEVELS.map((id) => (
+              <li key={id}><a href={`#/tour/level-${id}`} aria-current={current === `level-${id}` ? "step" : undefined}>{isReached(id) && <span role="img" aria-label={w("reached")}>✓ </span>}{levelTitle(id)}</a></li>
             ))}
           </ol>
         </section>
@@ -88,7 +88,7 @@ export function Contents({ current }: { current: string }) {
             <ol>
               {STEPS.filter((each) => each.chapter === chapter).map((each) => (
                 <li key={each.id} value={STEPS.indexOf(each) + 1}>
-                  <a href={`#/tour/${each.id}`} aria-current={each.id === current ? "step" : undefined}>{pick(each.title)}</a>
+                  <a href={`#/tour/${each.id}`} aria-current={each.id === current ? "step" : undefined}>{saysOf(each).title}</a>
                 </li>
               ))}
             </ol>
@@ -150,7 +150,7 @@ function Played({ step, run, version }: { step: TourStep; run: Run; version: str
       <div class="player"><button id="start" class="main" onClick={() => setBegin(begin + 1)}>{w("playRun")}</button></div>
       <Answers run={run} />
       <Claims step={step} run={run} />
-      {run.story && <Replay story={run.story[language]} begin={begin} />}
+      {run.story && <Replay story={pick(run.story)} begin={begin} />}
     </section>
   );
 }
@@ -234,7 +234,7 @@ function Claims({ step, run }: { step: TourStep; run: Run | undefined }) {
 /** Where the tour explains a rule. */
 function LessonLink({ rule }: { rule: string }) {
   const lesson = lessonOf(rule);
-  return lesson ? <dd><a href={`#/tour/${lesson.id}`}>{w("see", { title: pick(lesson.title) })}</a></dd> : null;
+  return lesson ? <dd><a href={`#/tour/${lesson.id}`}>{w("see", { title: saysOf(lesson).title })}</a></dd> : null;
 }
 
 Object.assign(views, { tour: Tour, lesson: LessonLink });

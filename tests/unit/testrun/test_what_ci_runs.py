@@ -23,7 +23,7 @@ def test_the_page_is_built_again_and_compared_only_where_its_source_changes() ->
     workflow = yaml.safe_load((PROJECT / ".github/workflows/page.yml").read_text())
     on = workflow[True]  # YAML 1.1 reads `on` as a boolean
     for event in ("push", "pull_request"):
-        assert {"ui/**", "src/lastcall/ui/assets/**"} <= set(on[event]["paths"])
+        assert {"ui/**", "src/lastcall/ui/assets/**", "src/lastcall/ui/catalogue/**"} <= set(on[event]["paths"])
     ran = [step["run"] for step in workflow["jobs"]["page"]["steps"] if "run" in step]
     assert ran == ["make ui", "git diff --exit-code -- src/lastcall/ui/assets"]
 

@@ -10,8 +10,10 @@ with that fact. The value is a literal or a path.
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
+from lastcall.ui.texts import Text, texts
 from lastcall.world.dataclass import dataclass
 
 SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -26,13 +28,6 @@ ROOTS = ("gone", "containers", "first", "last")
 TIMES = re.compile(r"^(first|last)\.|(^gone|At|seconds)$")
 """Paths that lead to a time."""
 
-NOT_SEEN = ("not seen", "観測なし")
-WANTED = (", wanted ", "、目標 ")
-NONE = ("none", "なし")
-
-Pair = tuple[str, str]
-"""A text in English and Japanese."""
-
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -42,8 +37,8 @@ class Condition:
     path: str
     sign: str
     want: Any
-    says: Pair = ("", "")
-    seen: Pair = ("", "")
+    says: Text = field(default_factory=dict)
+    seen: Text = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +48,18 @@ class Check:
     path: str
     sign: str
     want: Any
-    says: Pair
+    says: Text
     left: Any
     right: Any
     held: bool
-    found: Pair
+    found: Text
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """An answer to what a learner expects: it was right if all of its conditions hold."""
 
-    says: Pair
+    says: Text
     conditions: tuple[Condition, ...]
 
 
@@ -72,7 +67,7 @@ class Choice:
 class Question:
     """What a learner is asked before the first run."""
 
-    ask: Pair
+    ask: Text
     choices: tuple[Choice, ...]
 
 
@@ -86,11 +81,11 @@ def check_goal(goal: Sequence[Condition], pod: Mapping[str, Any]) -> tuple[Check
     return tuple(_check(each, pod) for each in goal)
 
 
-def verdict(checks: Sequence[Check]) -> Pair:
+def verdict(checks: Sequence[Check]) -> Text:
     """Return what reaches the goal, in words, or else what misses it."""
     reached = all(each.held for each in checks)
     decisive = [each.found for each in checks if each.held is reached]
-    return "; ".join(each[0] for each in decisive), "; ".join(each[1] for each in decisive)
+    return {language: "; ".join(each[language] for each in decisive) for language in decisive[0]}
 
 
 def _check(condition: Condition, pod: Mapping[str, Any]) -> Check:
@@ -100,25 +95,25 @@ def _check(condition: Condition, pod: Mapping[str, Any]) -> Check:
         held = SIGNS[sign](left, right)
     except TypeError:  # nothing was seen that could be compared
         held = False
-    found = (_found(condition, left, right, held, 0), _found(condition, left, right, held, 1))
+    found = {language: _found(condition, left, right, held, language) for language in condition.says}
     return Check(path, sign, want, condition.says, left, right, held, found)
 
 
-def _found(condition: Condition, left: Any, right: Any, held: bool, language: int) -> str:
+def _found(condition: Condition, left: Any, right: Any, held: bool, language: str) -> str:
     """Return what was found, and what was wanted where that differs. A value that nobody saw is not in a sentence."""
     path, want, says = condition.path, condition.want, condition.says[language]
+    words: dict[str, str] = {key: text[language] for key, text in texts()["goals"].items()}
     if held and (left is None or isinstance(left, Mapping)):
         return says
     if left is None or (right is None and is_path(want)):
-        return f"{NOT_SEEN[language]}: {says}"
-    text = condition.seen[language].format(left=shown(left, path), right=shown(right, str(want)))
+        return words["notSeen"].format(says=says)
+    found = condition.seen[language].format(left=shown(left, path), right=shown(right, str(want)))
     if held or isinstance(left, Mapping):
-        return text
+        return found
     if is_path(want):
-        return f"{text}{WANTED[language].rstrip()}: {says}"
-    wanted = NONE[language] if want is None else shown(want, path)
+        return words["wantedSo"].format(found=found, says=says)
     sign = "" if condition.sign == "=" else f"{condition.sign} "
-    return f"{text}{WANTED[language]}{sign}{wanted}"
+    return words["wanted"].format(found=found, wanted=sign + (words["none"] if want is None else shown(want, path)))
 
 
 def shown(value: Any, path: str) -> str:

@@ -1,12 +1,12 @@
 """The levels of the tour: a manifest that the learner changes, and a goal.
 
-Their titles are in ui/src/tour.json, because the page lists them before it has the levels.
+Their data are in `levels.json`, their texts in the catalogue (ui/texts.py).
 """
 
 # check: pure
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib import resources
 from typing import Any
@@ -16,8 +16,9 @@ import orjson
 from lastcall.kube.api import Object
 from lastcall.manifests import YAMLProblem, read_documents
 from lastcall.records.said import Said, tell
+from lastcall.ui.texts import Text, texts
 from lastcall.ui.tour.experiments import LABEL, SERVES, Act, Experiment
-from lastcall.ui.tour.goals import Choice, Condition, Pair, Question
+from lastcall.ui.tour.goals import Choice, Condition, Question
 from lastcall.world.dataclass import dataclass
 
 KINDS = ("Pod", "Service", "PodDisruptionBudget", "Deployment")
@@ -44,11 +45,11 @@ class Level:
 
     id: str
     rule: str
-    question: Pair
+    question: Text
     expect: Question
-    hints: tuple[Pair, ...]
-    reached: Pair
-    says: Pair
+    hints: tuple[Text, ...]
+    reached: Text
+    says: Text
     manifest: str
     goal: tuple[Condition, ...]
     solution: tuple[tuple[str, str], ...]
@@ -88,31 +89,24 @@ def recorded(level: str) -> dict[str, Any]:
 
 
 def _level(data: Mapping[str, Any]) -> Level:
-    return Level(
-        **{
-            **data,
-            **{key: _pair(data[key]) for key in ("question", "reached", "says")},
-            "expect": _question(data["expect"]),
-            "hints": tuple(map(_pair, data["hints"])),
-            "manifest": "\n".join(data["manifest"]) + "\n",
-            "goal": tuple(map(_condition, data["goal"])),
-            "solution": tuple((old, new) for old, new in data["solution"]),
-        }
-    )
+    says = texts()["levels"][data["id"]]
+    choices = zip(says["choices"], data["choices"], strict=True)
+    made: dict[str, Any] = {
+        **{key: value for key, value in data.items() if key != "choices"},
+        **{key: says[key] for key in ("question", "reached", "says")},
+        "expect": Question(says["ask"], tuple(Choice(text, _conditions(rows)) for text, rows in choices)),
+        "hints": tuple(says["hints"]),
+        "manifest": "\n".join(data["manifest"]) + "\n",
+        "goal": _conditions(data["goal"], says["goal"]),
+        "solution": tuple((old, new) for old, new in data["solution"]),
+    }
+    return Level(**made)
 
 
-def _pair(data: list[str]) -> Pair:
-    english, japanese = data
-    return english, japanese
-
-
-def _condition(data: Mapping[str, Any]) -> Condition:
-    return Condition(data["path"], data["sign"], data["want"], _pair(data["says"]), _pair(data["seen"]))
-
-
-def _question(data: Mapping[str, Any]) -> Question:
-    choices = (Choice(_pair(each["says"]), tuple(Condition(*part) for part in each["if"])) for each in data["choices"])
-    return Question(_pair(data["ask"]), tuple(choices))
+def _conditions(rows: Sequence[Sequence[Any]], texts: Sequence[Mapping[str, Text]] = ()) -> tuple[Condition, ...]:
+    """Return the conditions of a goal with their texts, or of a choice, which has none."""
+    said = zip(rows, texts or [{}] * len(rows), strict=True)
+    return tuple(Condition(path, sign, want, **says) for (path, sign, want), says in said)
 
 
 def level_document(level: Level) -> dict[str, Any]:

@@ -29,12 +29,13 @@ from lastcall.kube.api import (
     uid_of,
 )
 from lastcall.kube.client import Client, ConnectionLost
-from lastcall.records.language import translate
+from lastcall.records.language import LANGUAGES, translate
 from lastcall.records.said import Said, joined, tell
+from lastcall.ui.texts import Text
 from lastcall.ui.tour.claims import checked, is_over
 from lastcall.ui.tour.experiments import LABEL, Act, Experiment, Until
 from lastcall.ui.tour.giving_up import Why, why_give_up
-from lastcall.ui.tour.goals import Pair, check_goal, happened, verdict
+from lastcall.ui.tour.goals import check_goal, happened, verdict
 from lastcall.ui.tour.seen import Answer, Seen
 from lastcall.world.clock import monotonic, now
 from lastcall.world.tasks import whole
@@ -282,12 +283,12 @@ class Run:
                 "experiment": self._experiment.id,
                 "namespace": self._namespace,
                 "state": state,
-                "error": in_both_languages(why.text),
+                "error": in_each_language(why.text),
                 "words": why.words,
                 "pod": name_of(self._pod) if self._pod else "",
                 # Before anything was asked of the Pod, its only end is that of the namespace.
                 "uid": uid_of(self._pod) if self._answers else "",
-                "waits": in_both_languages(self._why.text if state == "waiting" else ""),
+                "waits": in_each_language(self._why.text if state == "waiting" else ""),
                 "answers": [asdict(each) for each in self._answers],
                 "claims": checked(seen, self.over),
                 **self._result(ending, state),
@@ -317,9 +318,9 @@ async def remove_namespace(client: Client, name: str) -> None:
             raise
 
 
-def in_both_languages(text: str) -> Pair:
-    """Return a text in English and Japanese; one that is no sentence of ours is the same in both."""
-    return str(text), str(translate(text, "ja"))
+def in_each_language(text: str) -> Text:
+    """Return a text in each language; one that is no sentence of ours is the same in all."""
+    return {each: str(translate(text, each)) for each in LANGUAGES}
 
 
 def command_of(act: Act, name: str, namespace: str, experiment: Experiment) -> str:

@@ -10,6 +10,7 @@ from lastcall.endings import waits_of
 from lastcall.kube.api import parse_rfc3339
 from lastcall.records.explain import explain
 from lastcall.records.language import translate
+from lastcall.ui.texts import texts
 from lastcall.ui.tour.experiments import EXPERIMENTS, Act
 from lastcall.ui.tour.giving_up import why_give_up
 from lastcall.ui.tour.goals import Condition, check_goal, look_up, verdict
@@ -17,16 +18,17 @@ from lastcall.ui.tour.levels import BadManifest, experiment_of, levels
 
 LESSON: Any = orjson.loads(make_tour.LESSON.read_bytes())
 POD = "{kind: Pod, metadata: {name: a}, spec: {}}"
+NOTHING = {"en": "", "ja": ""}
 
 
 @pytest.mark.parametrize("name", list(levels()))
 def test_a_level_is_missed_as_it_is_given_and_reached_by_its_solution(name: str) -> None:
     level = levels()[name]
     given, _ = make_tour.play_level(level, solved=False)
-    assert (given["state"], given["error"]) == ("done", ("", ""))
+    assert (given["state"], given["error"]) == ("done", NOTHING)
     assert not all(each["held"] for each in given["goal"])
     solved, _ = make_tour.play_level(level, solved=True)
-    assert (solved["state"], solved["error"]) == ("done", ("", ""))
+    assert (solved["state"], solved["error"]) == ("done", NOTHING)
     assert [each for each in solved["goal"] if not each["held"]] == []
 
 
@@ -49,22 +51,16 @@ def test_a_run_keeps_what_its_learner_expected_and_only_a_choice_that_there_is()
 
 
 def test_each_level_says_what_is_new_in_its_rule() -> None:
-    said = [level.says for level in levels().values()]
+    said = [level.says["en"] for level in levels().values()]
     assert len(set(said)) == len(said)
-    assert not [level.id for level in levels().values() if level.says[0] == explain(level.rule)]
+    assert not [level.id for level in levels().values() if level.says["en"] == explain(level.rule)]
 
 
-def test_there_are_at_most_twelve_and_each_has_its_texts_in_both_languages() -> None:
+def test_there_are_at_most_twelve_and_the_catalogue_has_the_texts_of_each() -> None:
     assert len(levels()) <= 12
-    assert list(LESSON["levels"]) == list(levels())
-    for name, texts in LESSON["levels"].items():
-        assert set(texts) == {"title"}, name
-        level, choices = levels()[name], levels()[name].expect.choices
-        assert level.hints and len(choices) in (2, 3)
-        said = (texts["title"], level.question, level.reached, level.says, level.expect.ask)
-        for pair in (*said, *level.hints, *(each.says for each in choices)):
-            assert len(pair) == 2 and all(pair), name
+    assert LESSON["levels"] == list(levels()) == list(texts()["titles"]) == list(texts()["levels"])
     for level in levels().values():
+        assert level.hints and len(level.expect.choices) in (2, 3)
         assert explain(level.rule), level.rule
         assert not level.versions or level.versions in orjson.loads(make_tour.VERSIONS_FILE.read_bytes())["runs"]
         assert level.run not in EXPERIMENTS, "what a run shows has one name"
@@ -125,32 +121,29 @@ def test_what_was_not_seen_reaches_no_goal(condition: Any, held: bool) -> None:
 @pytest.mark.parametrize(
     ("condition", "found"),
     [
-        (("gone", "<", 4, ("The object is gone", ""), ("gone after {left}", "")), "gone after 3.00 s"),
-        (("gone", "<", 2, ("The object is gone", ""), ("gone after {left}", "")), "gone after 3.00 s, wanted < 2 s"),
-        (("containers.app.exitCode", "=", 1, ("", ""), ("exit code {left}", "")), "exit code 0, wanted 1"),
-        (("containers.app.exitedAt", "=", None, ("", ""), ("end {left}", "")), "end 2.00 s, wanted none"),
-        (("gone", "<", "last.A", ("So", ""), ("gone {left}, A {right}", "")), "gone 3.00 s, A 2.50 s, wanted: So"),
-        (("containers.app.preStop", "=", None, ("There is no hook", ""), ("a hook", "")), "There is no hook"),
-        (("first.B", "<", "gone", ("B comes first", ""), ("B after {left}", "")), "not seen: B comes first"),
+        (("gone", "<", 4, "The object is gone", "gone after {left}"), "gone after 3.00 s"),
+        (("gone", "<", 2, "The object is gone", "gone after {left}"), "gone after 3.00 s, wanted < 2 s"),
+        (("containers.app.exitCode", "=", 1, "", "exit code {left}"), "exit code 0, wanted 1"),
+        (("containers.app.exitedAt", "=", None, "", "end {left}"), "end 2.00 s, wanted none"),
+        (("gone", "<", "last.A", "So", "gone {left}, A {right}"), "gone 3.00 s, A 2.50 s, wanted: So"),
+        (("containers.app.preStop", "=", None, "There is no hook", "a hook"), "There is no hook"),
+        (("first.B", "<", "gone", "B comes first", "B after {left}"), "not seen: B comes first"),
     ],
 )
 def test_a_verdict_says_what_was_found_and_what_was_wanted(condition: Any, found: str) -> None:
-    assert verdict(check_goal([Condition(*condition)], POD_OF_A_DOCUMENT))[0] == found
+    path, sign, want, says, seen = condition
+    made = Condition(path, sign, want, {"en": says}, {"en": seen})
+    assert verdict(check_goal([made], POD_OF_A_DOCUMENT)) == {"en": found}
 
 
 def test_a_goal_that_is_missed_names_only_what_misses_it() -> None:
-    held = Condition("gone", "=", 3.0, ("", ""), ("gone after {left}", "{left} で消滅"))
-    missed = Condition("containers.app.exitCode", "!=", 0, ("", ""), ("exit code {left}", "終了コード {left}"))
-    assert verdict(check_goal([held, missed], POD_OF_A_DOCUMENT)) == (
-        "exit code 0, wanted != 0",
-        "終了コード 0、目標 != 0",
-    )
-
-
-def test_each_condition_has_its_sentence_in_both_languages() -> None:
-    for level in levels().values():
-        for each in level.goal:
-            assert all((*each.says, *each.seen)), level.id
+    held = Condition("gone", "=", 3.0, NOTHING, {"en": "gone after {left}", "ja": "{left} で消滅"})
+    code = {"en": "exit code {left}", "ja": "終了コード {left}"}
+    missed = Condition("containers.app.exitCode", "!=", 0, NOTHING, code)
+    assert verdict(check_goal([held, missed], POD_OF_A_DOCUMENT)) == {
+        "en": "exit code 0, wanted != 0",
+        "ja": "終了コード 0、目標 != 0",
+    }
 
 
 def test_a_pod_that_cannot_start_ends_the_run_at_once_with_the_reason_and_without_a_story() -> None:
@@ -158,8 +151,8 @@ def test_a_pod_that_cannot_start_ends_the_run_at_once_with_the_reason_and_withou
     missing = level.manifest + "    env: [{name: A, valueFrom: {configMapKeyRef: {name: none, key: a}}}]\n"
     told, ending = make_tour.play(experiment_of(level, missing, None))
     assert (told["state"], told["uid"], ending) == ("failed", "", None)
-    assert told["error"][0] == "app cannot start: add ConfigMap none to the manifests"
-    assert "none" in told["error"][1] and told["error"][1] != told["error"][0]
+    assert told["error"]["en"] == "app cannot start: add ConfigMap none to the manifests"
+    assert "none" in told["error"]["ja"] and told["error"]["ja"] != told["error"]["en"]
     assert told["words"] == 'configmap "none" not found'
 
 
@@ -168,7 +161,7 @@ def test_a_pod_that_no_node_takes_ends_the_run_with_what_the_scheduler_says() ->
     asks = level.manifest + "  nodeSelector: {disk: ssd}\n"
     told, ending = make_tour.play(experiment_of(level, asks, None))
     assert (told["state"], ending) == ("failed", None)
-    assert told["error"][0].startswith("no node takes grace: no node has the labels that nodeSelector")
+    assert told["error"]["en"].startswith("no node takes grace: no node has the labels that nodeSelector")
     assert told["words"].startswith("0/2 nodes are available: ")
 
 
@@ -193,9 +186,10 @@ def test_a_run_that_waits_in_vain_says_for_what_in_both_languages(change: str, e
     told, _ = make_tour.play(experiment_of(level, level.manifest + change, None))
     assert told["state"] == "failed"
     assert (
-        told["error"][0].startswith("timed out waiting 60 s for the Pod to be ready: ") and english in told["error"][0]
+        told["error"]["en"].startswith("timed out waiting 60 s for the Pod to be ready: ")
+        and english in told["error"]["en"]
     )
-    assert told["error"][1].startswith("Pod の準備完了を 60 秒") and japanese in told["error"][1]
+    assert told["error"]["ja"].startswith("Pod の準備完了を 60 秒") and japanese in told["error"]["ja"]
 
 
 def waits(state: Any, **status: Any) -> Any:
