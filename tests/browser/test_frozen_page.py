@@ -28,6 +28,9 @@ pytestmark = pytest.mark.loopback
 BIG = "x" * 200_000
 """So that what lies between the server and a page is full soon."""
 
+MINUTE = 60.0
+"""In seconds."""
+
 
 class Ring(Board):
     """Counts how often the server goes on to a browser's next message."""
@@ -116,7 +119,10 @@ async def until_the_server_waits(board: Ring) -> None:
     raise AssertionError("the server never waited for the page")
 
 
-async def test_a_page_that_was_frozen_says_from_when_to_when_steps_are_missing(browser: Browser) -> None:
+@pytest.mark.parametrize("seconds", [0.0, MINUTE], ids=["until the server waits", "a minute"])
+async def test_a_page_that_was_frozen_says_from_when_to_when_steps_are_missing(
+    browser: Browser, seconds: float
+) -> None:
     board = Ring(most_gone=3)
     async with served(board) as entrance:
         page = await browser.open(entrance.link)
@@ -124,8 +130,10 @@ async def test_a_page_that_was_frozen_says_from_when_to_when_steps_are_missing(b
         assert not await page.eval("!!document.querySelector('#missed')")
         processes = (await browser.send("SystemInfo.getProcessInfo"))["processInfo"]
         with stopped([each["id"] for each in processes if each["type"] == "renderer"]):
+            thaws = asyncio.get_running_loop().time() + seconds
             await until_the_server_waits(board)
             await churn(board, 10)
+            await asyncio.sleep(thaws - asyncio.get_running_loop().time())
         await seen(page, "document.querySelector('#missed')")
         text = await page.eval("document.querySelector('#missed').innerText")
         assert re.match(r"From \d+:\d\d:\d\d\s[AP]M to \d+:\d\d:\d\d\s[AP]M steps are missing", text), text
