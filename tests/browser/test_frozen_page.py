@@ -133,7 +133,7 @@ async def test_a_page_that_was_frozen_says_from_when_to_when_steps_are_missing(
             thaws = asyncio.get_running_loop().time() + seconds
             await until_the_server_waits(board)
             await churn(board, 10)
-            await asyncio.sleep(thaws - asyncio.get_running_loop().time())
+            await asyncio.sleep(thaws - asyncio.get_running_loop().time())  # the rest of the minute, if there is one
         await seen(page, "document.querySelector('#missed')")
         text = await page.eval("document.querySelector('#missed').innerText")
         assert re.match(r"From \d+:\d\d:\d\d\s[AP]M to \d+:\d\d:\d\d\s[AP]M steps are missing", text), text
