@@ -105,6 +105,7 @@ def _programs(tier: Tier, packages: Future[None]) -> None:
     packages.result()  # one apt-get at a time
     if shutil.which("apt-get"):
         _unpack("kubectl 1.20", PROJECT / "tools/get-debian-kubectl")
+    _unpack("axe-core", PROJECT / "tools/get-pypi-axe", "0.1.8")  # tests/support/live_page.py
     if tier.kernel != "all":
         return
     for version in ("1.36.4", "1.37.1"):  # tests/support/kubectls.py
