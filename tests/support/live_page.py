@@ -113,7 +113,7 @@ def read_axe() -> str:
     why = f"axe-core is missing (tools/get-pypi-axe {AXE}): {run.stderr.strip()[-300:]}"
     if os.environ.get("CI") == "true":
         pytest.fail(why)
-    warnings.warn(f"{why}: nobody looks for violations", stacklevel=2)
+    warnings.warn(f"{why}: violations are not looked for", stacklevel=2)
     return ""
 
 

@@ -52,7 +52,7 @@ def test_a_trap_is_read_with_the_functions_that_it_calls():
 
 
 @pytest.mark.parametrize(
-    ("handler", "told"),
+    ("handler", "expected"),
     [
         ("sys.exit(0)", True),
         ("os._exit(0)", True),
@@ -64,9 +64,9 @@ def test_a_trap_is_read_with_the_functions_that_it_calls():
         ("stopping.set()", False),
     ],
 )
-def test_a_handler_in_python_that_only_exits_is_known(handler: str, told: bool):
+def test_a_handler_in_python_that_only_exits_is_known(handler: str, expected: bool):
     source = f"import os, signal, sys\ndef stop(*_):\n    print('ending', flush=True)\n    {handler}\n"
-    assert exits_with_zero(f"{source}signal.signal(signal.SIGTERM, stop)") is told
+    assert exits_with_zero(f"{source}signal.signal(signal.SIGTERM, stop)") is expected
     assert not exits_with_zero(f"{source}signal.signal(signal.SIGINT, stop)")
 
 

@@ -14,14 +14,14 @@ from lastcall.world.messages import Message
 
 
 def reports_of_an_end(sandbox: Sandbox) -> list[type[Message]]:
-    told: list[Message] = []
+    reported: list[Message] = []
     process = SimpleNamespace(exit=Exit(137, "SIGKILL"), pid=7, start_time=1)
     container: Any = SimpleNamespace(
         id="app", sandbox=sandbox, process=process, started_at=1, finished_at=2, failure="", stop_signal_sent=False,
         out_of_memory=False, info={}, running=False,
     )  # fmt: skip
-    Announcer(told.append, lambda of: [], cast(Any, None)).exited(container)
-    return [type(each) for each in told]
+    Announcer(reported.append, lambda of: [], cast(Any, None)).exited(container)
+    return [type(each) for each in reported]
 
 
 @pytest.mark.loopback
