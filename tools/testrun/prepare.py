@@ -57,7 +57,7 @@ def environments(tier: Tier) -> list[Path]:
     with ThreadPoolExecutor(len(made) + 1) as pool:
         packages = pool.submit(_packages, tier)
         venvs = [pool.submit(_environment, python, PROJECT / name) for name, python in made.items()]
-        _programs(tier, packages)
+        _programs(tier, packages, venvs[0])
         return [venv.result() for venv in venvs]
 
 
@@ -98,13 +98,14 @@ def _packages(tier: Tier) -> None:
             say(f"apt-get {command[0]} failed: {done.stderr.strip()[-500:]}")
 
 
-def _programs(tier: Tier, packages: Future[None]) -> None:
+def _programs(tier: Tier, packages: Future[None], venv: Future[Path]) -> None:
     """Unpack programs beside the project; what is not available is named, and its tests are skipped."""
     if tier.kernel == "none":
         return
     packages.result()  # one apt-get at a time
     if shutil.which("apt-get"):
         _unpack("kubectl 1.20", PROJECT / "tools/get-debian-kubectl")
+    venv.result()  # whose pip gets what PyPI has
     _unpack("axe-core", PROJECT / "tools/get-pypi-axe", "0.1.8")  # tests/support/live_page.py
     if tier.kernel != "all":
         return
