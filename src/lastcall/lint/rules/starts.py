@@ -16,7 +16,7 @@ _GIVES_UP = re.compile(
     r"\btimeout -|\btimeout \d|\$\(\(|\blet\b|\bexpr\b|-(?:lt|le|gt|ge)\b|\bSECONDS\b|\bdate\b|\bexit\b|\braise\b"
     r"|\brange\(|\bmonotonic\b|\btime\(\)|[-+]=|\battempt"
 )
-"""A counter, a time limit, an exit: what ends a loop that waits in vain."""
+"""What ends a loop whose condition never comes true: a counter, a time limit, an exit."""
 
 
 def findings(app: Application) -> Iterator[Finding]:
