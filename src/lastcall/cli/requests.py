@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_OF_LOAD = ("rates", "path", "slow_path", "stream_path", "websocket_path", "length", "http2_connections")
+_OF_LOAD = ("rates", "path", "slow_path", "stream_path", "websocket_path", "http2_connections")
+LASTING_EVERY = 5
+"""Of so many streams one outlives the Pods that are to end, unless --stream-length says how long all are held."""
 _OF_REQUESTS = ("workload", "service", "port", "source")
 
 
@@ -31,7 +33,12 @@ def asked_requests(options: dict[str, Any]) -> dict[str, Any]:
     # late: only for requests
     from lastcall.traffic import Load
 
-    load = Load(timeout=options.pop("request_timeout"), **{each: options.pop(each) for each in _OF_LOAD})
+    asked = {each: options.pop(each) for each in _OF_LOAD}
+    if (length := options.pop("length")) is None:
+        asked["lasting_every"] = LASTING_EVERY
+    else:
+        asked["length"] = length
+    load = Load(timeout=options.pop("request_timeout"), **asked)
     return {"load": load, **{each: options.pop(each) for each in _OF_REQUESTS}}
 
 
@@ -95,12 +102,14 @@ _REQUESTS: list[Callable[[Any], Any]] = [
     click.option(
         "--websocket-path", default="/ws", show_default=True, callback=checked_path, help="Path of WebSockets."
     ),
-    duration_option(
+    click.option(
         "--stream-length",
-        5,
-        "How long a stream or a WebSocket is held before the client leaves.",
-        Seconds(0.1, 3600),
-        to="length",
+        "length",
+        type=Seconds(0.1, 3600),
+        metavar="TIME",
+        default=None,
+        help="How long a stream or a WebSocket is held before the client leaves.  [default: 5s, and every fifth until "
+        "the load is over]",
     ),
     click.option(
         "--http2-connections",

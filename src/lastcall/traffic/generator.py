@@ -14,7 +14,9 @@ from lastcall.traffic.http1 import exchange
 from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import LONG_LIVED, Answer, Kind, Outcome
 from lastcall.traffic.ports import source_ports
+from lastcall.traffic.pulse import Pulse
 from lastcall.traffic.secured import Secured
+from lastcall.traffic.stay import Stay, Stays
 from lastcall.traffic.stream import follow
 from lastcall.world.clock import monotonic
 from lastcall.world.conntrack import Address, Connections
@@ -25,9 +27,6 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.traffic.http2_pool import Http2Pool
 
-PULSE_SECONDS = 0.1
-_USUAL_SECONDS = 0.02
-"""A pulse no later than this is as good as on time."""
 IDLE_SECONDS = 60.0
 """An idle connection older than this is closed by the client, as by most pools (Go 90 s, Java and nginx 60 s)."""
 
@@ -53,13 +52,13 @@ class Generator:
         self._last_id = 0
         self._idle: deque[Connection] = deque()
         self._stopped = asyncio.Event()
+        self._stays = Stays(load.length, load.lasting_every)
         self._targets: Sequence[Address] | None = None
         self._turn = 0
         secured = Secured(load.tls_name, load.ca_pem, load.timeout) if load.tls_name else None
         self._dialler = Dialler(world.clock, tracking, secured, source_ports() if load.own_ports else None)
         self._http2: Http2Pool | None = None
-        self._pulse = monotonic(world.clock)
-        self._stalls: deque[tuple[float, float]] = deque(maxlen=1000)  # when it was over, how long it was
+        self._pulse = Pulse(world.clock)
 
     @property
     def begun(self) -> int:
@@ -67,8 +66,9 @@ class Generator:
         return self._last_id
 
     def stop(self) -> None:
-        """Send nothing more."""
+        """Send nothing more, and leave the streams that were to be held until now."""
         self._stopped.set()
+        self._stays.end()
 
     def targets(self, addresses: Sequence[Address]) -> None:
         """Be a load balancer from now on: send to these in turn. Kept connections to others take no more requests."""
@@ -94,7 +94,7 @@ class Generator:
             if load.rates.get("websocket"):
                 # late: 20 ms of the start of `rollout`
                 import lastcall.traffic.websocket  # noqa: F401
-            watching.spawn(self._watch(), name="pulse")
+            watching.spawn(self._pulse.beat(), name="pulse")
             async with Tasks() as tasks:
                 for kind, rate in load.rates.items():
                     if rate > 0:
@@ -104,25 +104,6 @@ class Generator:
             watching.cancel()
         for connection in self._idle:
             connection.writer.close()
-
-    async def _watch(self) -> None:
-        """A pulse: how late it comes is how long this process was held up."""
-        while True:
-            self._pulse = monotonic(self._clock) + PULSE_SECONDS
-            await self._clock.sleep(PULSE_SECONDS)
-            at = monotonic(self._clock)
-            if at - self._pulse > _USUAL_SECONDS:
-                self._stalls.append((at, at - self._pulse))
-
-    def _held_up(self, since: float) -> float:
-        """The longest that this process was held up since then; the pulse may itself be overdue at this moment."""
-        overdue = monotonic(self._clock) - self._pulse
-        longest = overdue if overdue > _USUAL_SECONDS else 0.0
-        for at, late in reversed(self._stalls):
-            if at < since:
-                break
-            longest = max(longest, late)
-        return longest
 
     async def _send(self, kind: Kind, every: float, tasks: Tasks) -> None:
         planned = monotonic(self._clock)
@@ -152,7 +133,8 @@ class Generator:
         reusable = False
         if kind in LONG_LIVED:
             self._dialler.served_by(connection)  # the kernel may have forgotten it when they end
-            answer = await self._hold(number, kind, connection)
+            with self._stays.next_of(kind) as stay:
+                answer = await self._hold(number, kind, connection, stay)
         elif kind == "tcp":
             answer = await self._within(_echo(connection, number))
         else:
@@ -184,7 +166,7 @@ class Generator:
                 status=answer.status,
                 served_by=where.served_by if where is not None else "",
                 lost=answer.lost,
-                held_up=self._held_up(begun.sent),
+                held_up=self._pulse.held_up(begun.sent),
                 moved=answer.moved,
                 messages=answer.messages,
                 unanswered=answer.unanswered,
@@ -192,7 +174,7 @@ class Generator:
             )
         )
 
-    async def _hold(self, number: int, kind: Kind, connection: Connection) -> Answer:
+    async def _hold(self, number: int, kind: Kind, connection: Connection, stay: Stay) -> Answer:
         load = self._load
         host, name = load.host or load.target[0], f"lc-{number}"
         reader, writer = connection.reader, connection.writer
@@ -203,7 +185,7 @@ class Generator:
                 host=host,
                 path=load.stream_path,
                 request_id=name,
-                seconds=load.length,
+                stay=stay,
                 timeout=load.timeout,
                 clock=self._clock,
             )
@@ -216,11 +198,11 @@ class Generator:
             host=host,
             path=load.websocket_path,
             request_id=name,
-            seconds=load.length,
+            stay=stay,
             every=load.message_every,
             timeout=load.timeout,
             clock=self._clock,
-            late=lambda: self._held_up(monotonic(self._clock) - 1.0),
+            late=lambda: self._pulse.held_up(monotonic(self._clock) - 1.0),
         )
 
     async def _ask(self, number: int, kind: Kind, connection: Connection) -> tuple[Answer, bool]:

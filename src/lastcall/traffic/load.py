@@ -26,6 +26,8 @@ class Load:
     websocket_path: str = "/ws"
     length: float = 5.0
     """How long a stream or a WebSocket is held before the client leaves, in seconds."""
+    lasting_every: int = 0
+    """Of so many streams, and of so many WebSockets, the first is held until the load is over; 0: none is."""
     message_every: float = 0.5
     """Seconds between the messages of a WebSocket."""
     http2_connections: int = 4

@@ -11,6 +11,7 @@ import h11
 
 from lastcall.traffic.http1 import READ_SIZE, read_in_turn
 from lastcall.traffic.outcome import Answer, Moved
+from lastcall.traffic.stay import Stay
 from lastcall.world.clock import Clock
 
 
@@ -21,11 +22,11 @@ async def follow(
     host: str,
     path: str,
     request_id: str,
-    seconds: float,
+    stay: Stay,
     timeout: float,
     clock: Clock,
 ) -> Answer:
-    """Send GET `path`, and follow the answer for at most `seconds` from its head on.
+    """Send GET `path`, and follow the answer from its head on until `stay` is over.
 
     Never raises for what the server does. `moved` says that the server ended it before the client had enough, and how;
     by what right is for others to say.
@@ -54,7 +55,8 @@ async def follow(
                     names = {name for name, _ in event.headers}
                     if b"content-length" not in names:  # which promises an end; the others may have come early
                         end = "ended early" if b"transfer-encoding" in names else "closed early"
-                    limit.reschedule(loop.time() + seconds)
+                    stay.waits = limit
+                    limit.reschedule(loop.time() + stay.seconds)
                 elif isinstance(event, h11.EndOfMessage):
                     if status >= 500:
                         return Answer(status, "5xx")

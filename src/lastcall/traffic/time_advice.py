@@ -13,6 +13,7 @@ from lastcall.endings import Change, Ending, Finding, PodFacts, build_endings, f
 from lastcall.records.said import tell
 from lastcall.traffic.account import Account
 from lastcall.traffic.lives import PodLife
+from lastcall.traffic.outcome import LONG_LIVED
 from lastcall.traffic.proposal import SPARE_SECONDS, Advice, grace_of, in_template
 
 
@@ -53,7 +54,8 @@ def _wanted_seconds(account: Account, lives: Sequence[PodLife], owner: dict[str,
     more, for then it is not known how long they take."""
     grace = grace_of(owner)
     killed = [each.outcome for each in account.lost if each.cause == "killed"]
-    took = max((account.longest.get(each.kind, 0.0) for each in killed), default=0.0)
+    kinds = {each.kind for each in killed}.difference(LONG_LIVED)  # of those the client says how long they take
+    took = max((account.longest.get(kind, 0.0) for kind in kinds), default=0.0)
     hook = max((life.term.since(life.deleted) for life in lives if life.term and life.deleted), default=0.0)
     wanted = math.ceil(hook + took + SPARE_SECONDS)
     return wanted if took and wanted > grace else grace * 2

@@ -16,6 +16,7 @@ import wsproto.utilities
 
 from lastcall.traffic.http1 import read_in_turn, wait_until_sent
 from lastcall.traffic.outcome import Answer, Lost, Moved
+from lastcall.traffic.stay import Stay
 from lastcall.world.clock import Clock
 
 GRACEFUL = (1000, 1001, 1012, 1013)
@@ -36,19 +37,19 @@ async def hold(
     host: str,
     path: str,
     request_id: str,
-    seconds: float,
+    stay: Stay,
     every: float,
     timeout: float,
     clock: Clock,
     late: Callable[[], float] = lambda: 0.0,
 ) -> Answer:
-    """Hold a WebSocket: send a message at once and one `every` so many seconds, close it after `seconds`.
+    """Hold a WebSocket: send a message at once and one `every` so many seconds, close it once `stay` is over.
 
     Never raises for what the server does. `late` is how late, in seconds, this client may have read what has come just
     now.
     """
     at = asyncio.get_running_loop().time
-    held = _Socket(request_id, seconds, every, timeout, at(), late)
+    held = _Socket(request_id, stay, every, timeout, at(), late)
     try:
         writer.write(held.handshake(host, path))
         while True:
@@ -57,7 +58,7 @@ async def hold(
             if found is not None:
                 return found
             try:
-                async with asyncio.timeout_at(held.wake):
+                async with asyncio.timeout_at(held.wake) as stay.waits:
                     await wait_until_sent(writer)
                     data = await read_in_turn(reader, clock)
             except TimeoutError:
@@ -74,10 +75,10 @@ class _Socket:
     """What was sent when, and what came back; no I/O. Times are the loop's, in seconds."""
 
     def __init__(
-        self, request_id: str, seconds: float, every: float, limit: float, began: float, late: Callable[[], float]
+        self, request_id: str, stay: Stay, every: float, limit: float, began: float, late: Callable[[], float]
     ) -> None:
         self._protocol = wsproto.WSConnection(wsproto.ConnectionType.CLIENT)
-        self._id, self._seconds, self._every, self._limit = request_id, seconds, every, limit
+        self._id, self._stay, self._every, self._limit = request_id, stay, every, limit
         self._phase: Literal["handshake", "open", "closing"] = "handshake"
         self._began = began
         self._late = late
@@ -107,7 +108,7 @@ class _Socket:
         oldest = next(iter(self._waiting.values()), at)
         if at - oldest >= self._limit:
             return self._held("timeout")
-        end = self._began + self._seconds
+        end = self._began + self._stay.seconds
         if at >= end and not self._waiting:
             self._say(wsproto.events.CloseConnection(code=1000))
             self._phase, self.wake = "closing", at + CLOSE_SECONDS

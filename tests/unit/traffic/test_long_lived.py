@@ -1,16 +1,23 @@
 """Streams and WebSockets: what a good end is, what a goodbye is, and what was lost."""
 
 import asyncio
+import contextlib
 import re
+from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
 from load_servers import UPGRADED, Serve, UnreadWriter, accepted, frame, goodbye, outcomes, read_frame, reset, upgrade
 
+from lastcall.traffic.generator import Generator
 from lastcall.traffic.http1 import READ_SIZE
-from lastcall.traffic.outcome import LOST, LOST_MEANS, MOVED, MOVED_MEANS, Outcome
+from lastcall.traffic.load import Load
+from lastcall.traffic.outcome import LOST, LOST_MEANS, MOVED, MOVED_MEANS, Kind, Outcome
+from lastcall.traffic.stay import Stay
 from lastcall.traffic.websocket import LONGEST_MESSAGE, _Socket, hold
 from lastcall.world.clock import RealClock
+from lastcall.world.conntrack import Address
+from lastcall.world.world import World
 
 pytestmark = pytest.mark.loopback
 
@@ -129,7 +136,7 @@ async def test_a_ping_after_the_clients_own_goodbye_is_no_loss() -> None:
 
 
 def test_a_message_without_an_end_is_not_kept() -> None:
-    held = _Socket("lc-1", 5.0, 0.5, 10.0, 0.0, lambda: 0.0)
+    held = _Socket("lc-1", Stay(5.0), 0.5, 10.0, 0.0, lambda: 0.0)
     key = re.search(rb"Sec-WebSocket-Key: (\S+)", held.handshake("a", "/ws"))
     assert key is not None
     assert held.received(UPGRADED + accepted(key[1].decode()) + b"\r\n\r\n", 0.0) is None
@@ -149,7 +156,7 @@ async def test_pings_are_answered_no_faster_than_the_server_reads(monkeypatch: p
             host="a",
             path="/",
             request_id="lc-1",
-            seconds=30.0,
+            stay=Stay(30.0),
             every=30.0,
             timeout=30.0,
             clock=RealClock(),
@@ -177,10 +184,11 @@ async def test_the_first_message_that_was_not_echoed_is_named() -> None:
     assert (found.messages, found.unanswered) == (0, f"lc-{found.id}.0")
 
 
-async def test_a_real_server_echoes_every_message_and_answers_the_clients_goodbye() -> None:
-    seen: list[str] = []
+@contextlib.asynccontextmanager
+async def endless(seen: list[str]) -> AsyncIterator[Address]:
+    """A real server that never ends what it began. `seen` gets the messages of its WebSockets."""
 
-    async def talk(request: web.Request) -> web.WebSocketResponse:
+    async def echo(request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         async for message in socket:
@@ -188,28 +196,58 @@ async def test_a_real_server_echoes_every_message_and_answers_the_clients_goodby
             await socket.send_str(message.data)
         return socket
 
+    async def tick(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"data: tick\n\n")
+            await asyncio.sleep(0.02)  # what comes slowly, so that it does not fill the client
+
     app = web.Application()
-    app.router.add_get("/ws", talk)
+    app.router.add_get("/ws", echo)
+    app.router.add_get("/stream", tick)
     runner = web.AppRunner(app)
     await runner.setup()
     protocol = runner.server
     assert protocol is not None
-
-    found: list[Outcome] = []
     server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
-    from lastcall.traffic.generator import Generator
-    from lastcall.traffic.load import Load
-    from lastcall.world.world import World
+    try:
+        yield server.sockets[0].getsockname()
+    finally:
+        server.close()
+        await runner.cleanup()
 
-    generator = Generator(World(), Load(server.sockets[0].getsockname(), {"websocket": 20.0}, **LENGTH), found.append)
-    asyncio.get_running_loop().call_later(0.2, generator.stop)
-    async with asyncio.timeout(30):
+
+async def test_a_real_server_echoes_every_message_and_answers_the_clients_goodbye() -> None:
+    seen: list[str] = []
+    found: list[Outcome] = []
+    async with asyncio.timeout(30), endless(seen) as address:
+        generator = Generator(World(), Load(address, {"websocket": 20.0}, **LENGTH), found.append)
+        asyncio.get_running_loop().call_later(0.2, generator.stop)
         await generator.run()
-    server.close()
-    await runner.cleanup()
     assert len(found) >= 2 and {(each.lost, each.moved, each.status) for each in found} == {("", "", 101)}
     assert all(each.messages >= 1 and each.finished - each.sent >= 0.4 for each in found)
     assert sum(each.messages for each in found) == len(seen) and all(re.fullmatch(r"lc-\d+\.\d+", one) for one in seen)
+
+
+@pytest.mark.parametrize("kind", ["stream", "websocket"])
+async def test_the_first_of_several_is_held_until_the_load_is_over_and_then_left_in_good_order(kind: Kind) -> None:
+    found: list[Outcome] = []
+    async with asyncio.timeout(60), endless([]) as address:
+        load = Load(address, {kind: 50.0}, length=0.1, lasting_every=3, message_every=0.05, timeout=30.0)
+
+        def report(outcome: Outcome) -> None:
+            found.append(outcome)
+            if {2, 3, 5, 6} <= {each.id for each in found} and not over:
+                over.extend(each.id for each in found)
+                generator.stop()
+
+        over: list[int] = []
+        generator = Generator(World(), load, report)
+        await generator.run()
+    assert not {1, 4} & set(over)
+    assert sorted(each.id for each in found) == list(range(1, generator.begun + 1))
+    assert {(each.lost, each.moved) for each in found} == {("", "")}
 
 
 def test_every_class_is_explained() -> None:

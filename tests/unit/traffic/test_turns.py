@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lastcall.traffic.http1 import READ_SIZE, exchange
+from lastcall.traffic.stay import Stay
 from lastcall.traffic.stream import follow
 from lastcall.world.clock import RealClock
 
@@ -27,7 +28,7 @@ def ask(reader: asyncio.StreamReader) -> Awaitable[object]:
 
 def listen(reader: asyncio.StreamReader) -> Awaitable[object]:
     writer: Any = Writer()
-    return follow(reader, writer, host="a", path="/", request_id="lc-1", seconds=60, timeout=60, clock=RealClock())
+    return follow(reader, writer, host="a", path="/", request_id="lc-1", stay=Stay(60), timeout=60, clock=RealClock())
 
 
 @pytest.mark.parametrize("client", [ask, listen])

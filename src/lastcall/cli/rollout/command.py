@@ -106,7 +106,7 @@ def rollout(
     Kinds of load:
       fresh, keep-alive  HTTP/1.1: a connection for each request, or reused ones
       slow               like fresh, to --slow-path (/slow), which takes long
-      stream, websocket  held for --stream-length; a WebSocket echoes
+      stream, websocket  held 5 s, every fifth to the end; a WebSocket echoes
       http2, tcp         HTTP/2 without TLS (h2c); a line and its echo
 
     Exit status: 0 nothing lost (or no more than --max-lost); 3 requests lost, --max-p99 exceeded, or a container

@@ -110,7 +110,10 @@ def stream_hint(results: Sequence[Result]) -> str:
     held at its stop signal; "" for nothing."""
     if any(each.judgement.verdict != "nothing lost" for each in results):
         return ""
-    left = sum(_is_left_by_client(outcome, each.lives) for each in results for outcome in each.outcomes)
+    held = [(outcome, _held_at_stop(outcome, each.lives)) for each in results for outcome in each.outcomes]
+    if any(outcome.moved for outcome, is_held in held if is_held):  # how the application ends its streams was seen
+        return ""
+    left = sum(is_held for _, is_held in held)
     if not left:
         return ""
     grace = max(grace_of(each.owner) for each in results if each.owner)
@@ -122,9 +125,9 @@ def stream_hint(results: Sequence[Result]) -> str:
     )
 
 
-def _is_left_by_client(outcome: Outcome, lives: Sequence[PodLife]) -> bool:
-    """Return whether a Pod was asked to stop while it held this stream, and the client ended it before the Pod."""
-    if outcome.kind not in LONG_LIVED or outcome.lost or outcome.moved:
+def _held_at_stop(outcome: Outcome, lives: Sequence[PodLife]) -> bool:
+    """Return whether this is a stream that a Pod held when it was asked to stop, and that went on after that."""
+    if outcome.kind not in LONG_LIVED or outcome.lost:
         return False
     terms = [each.term for each in lives if each.ip == outcome.served_by and each.term is not None]
     return any(outcome.sent < term.earliest and term.latest < outcome.finished for term in terms)

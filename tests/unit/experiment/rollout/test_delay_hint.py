@@ -76,10 +76,13 @@ def test_streams_that_the_client_left_while_their_pod_ended_prove_nothing_and_a_
         with_streams(stream(2, 7)),
         with_streams(stream(11, 16)),
         with_streams(stream(9, 11, "ended early")),
+        with_streams(stream(9, 14), stream(9, 11, "ended early")),
         with_streams(stream(9, 14, kind="fresh")),
         with_streams(stream(9, 14), judgement=Judgement("requests lost", "1 of 100 requests was lost", ())),
         with_streams(),
     ],
 )
-def test_streams_that_the_stop_did_not_meet_or_that_the_server_ended_are_no_matter(result: Result) -> None:
+def test_streams_that_the_stop_did_not_meet_are_no_matter_nor_any_once_one_showed_how_the_server_ends_it(
+    result: Result,
+) -> None:
     assert stream_hint([result]) == ""
