@@ -47,10 +47,11 @@ def signal_state(pid: int, number: int) -> ProcessSignalState | None:
     if masks is None:
         return None
     blocked, ignored, caught = masks
-    for thread in threads(pid):
+    those = threads(pid)
+    for thread in those:
         if thread != pid and (other := _masks(read(f"/proc/{pid}/task/{thread}/status"))) is not None:
             blocked &= other[0]
-    disposition, taken = _met(pid, threads(pid), number, (blocked, ignored, caught))
+    disposition, taken = _met(pid, those, number, (blocked, ignored, caught))
     state: ProcessSignalState = {
         "pid": pid,
         "containerPid": _container_pid(status, pid),
@@ -155,8 +156,9 @@ def _waits_for(pid: int, thread: int, number: int) -> bool:
     call = read(f"/proc/{pid}/task/{thread}/syscall").split()
     if not call:  # a kernel that does not tell it, or may not: where it sleeps may still be known
         return "sigtimedwait" in read(f"/proc/{pid}/task/{thread}/wchan")
-    numbers = _NUMBERS_32 if procfs.word_bits(pid) == 32 else (_NUMBER,)
-    if len(call) < 2 or int(call[0]) not in numbers:
+    if len(call) < 2 or (made := int(call[0])) not in (_NUMBER, *_NUMBERS_32):
+        return False
+    if made not in (_NUMBERS_32 if procfs.word_bits(pid) == 32 else (_NUMBER,)):
         return False
     waited = _mask_at(pid, int(call[1], 16))
     return waited is None or bool(waited >> (number - 1) & 1)

@@ -10,6 +10,7 @@ import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Literal
 
 _MOST_THREADS = 64
@@ -127,12 +128,14 @@ def more_threads(pid: int) -> int:
     return max(0, int(count) - _MOST_THREADS) if count else 0
 
 
-def descendants(root: int, most: int = _MOST_DESCENDANTS) -> list[int]:
+def descendants(root: int, most: int = _MOST_DESCENDANTS, *, first: Iterable[int] | None = None) -> list[int]:
     """Return every process below `root`, at most about `most`, without a look at other processes of the machine.
 
-    None where the kernel keeps no lists of children (CONFIG_PROC_CHILDREN).
+    None where the kernel keeps no lists of children (CONFIG_PROC_CHILDREN). `first` are the children of `root`, where
+    they are known.
     """
-    found, ahead = dict[int, None](), [root]
+    found = dict.fromkeys(first or ())
+    ahead = [root] if first is None else list(found)
     while ahead and len(found) < most:
         pid = ahead.pop(0)
         for thread in threads(pid):

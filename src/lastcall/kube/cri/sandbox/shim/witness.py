@@ -232,7 +232,7 @@ class Witness:
     def _look_before_signal(self, number: int) -> None:
         """Describe the processes beside PID 1, as far as there is time: with PID 1 they may be gone in a moment."""
         begun = self._seen = time.monotonic_ns()
-        there = procfs.descendants(self._watched.pid, MOST_WATCHED)
+        there = procfs.descendants(self._watched.pid, MOST_WATCHED, first=self._children)
         for index, pid in enumerate(there):
             described = dispositions.describe(pid, number)
             if described is not None and described["state"] not in DEAD:

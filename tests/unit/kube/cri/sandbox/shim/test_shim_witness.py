@@ -25,7 +25,7 @@ class Kernel:
         told = {"pid": self.child, "containerPid": 2, "name": "worker", "state": "S", "disposition": "default"}
         told["parent"] = 1
         monkeypatch.setattr(procfs, "start_time", lambda pid: 0)
-        monkeypatch.setattr(procfs, "descendants", lambda root, most=256: list(self.family))
+        monkeypatch.setattr(procfs, "descendants", lambda root, most=256, first=None: list(self.family))
         monkeypatch.setattr(dispositions, "describe", lambda pid, number: told)
         self.children = {self.child}
         monkeypatch.setattr(procfs, "children", lambda pid: set(self.children))
