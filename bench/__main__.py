@@ -53,6 +53,7 @@ OTHERS = {
     "engines": "the store on memory, SQLite and etcd; two API servers on one etcd, in turns (2 min; --rounds 5)",
     "containerd": "Pods on one containerd, by lastcall and by the real kubelet 1.36.2, in turns (10 min; --rounds 15)",
     "beside": "starts, Pods and requests beside a real Kubernetes 1.36.2, in turns (30 min; --rounds 15 --starts 15)",
+    "floor": "a GET of the API server beside aiohttp alone (1 min; --rounds 15)",
     "admission": "a cluster with one webhook and ten policies beside one without (2 min; --pods 40 --rounds 10)",
     "virtual-cluster": "100 000 Pods on 1 000 nodes in virtual time (5 min)",
     "lint": "`lastcall lint`, and what its pass adds to `run` and `rollout` (30 s; --runs 20)",

@@ -21,7 +21,7 @@ Request = tuple[str, str, str]
 
 
 class Server:
-    """bench.api_server in a process of its own."""
+    """bench.api_server in a process of its own. `store`: memory, sqlite or plain."""
 
     def __init__(self, store: str, stack: ExitStack) -> None:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="lastcall-bench-"))

@@ -1,11 +1,13 @@
 """An API server for measurements, in a process of its own: TLS, token authentication, on loopback.
 
-    python -m bench.api_server memory|sqlite DIRECTORY
+    python -m bench.api_server memory|sqlite|plain DIRECTORY
+
+`plain` is no API server: aiohttp answers every request with bytes that are ready, and does not look at it.
 
 The first line of its output is JSON: `port`, `token`, `ca` (PEM). Then it obeys lines of its input and answers each
 with one line of JSON: `pods N` (create N more Pods, with the status of running ones), `lag` (milliseconds by which a
 timer of 5 ms came late, since the last `lag`), `revision` (of the store), `memory` (RSS and PSS in bytes),
-`profile PATH` and then `profile` (start cProfile; stop and write), `quit`.
+`profile PATH` and then `profile` (start cProfile; stop and write), `quit`. `plain` only obeys `quit`.
 """
 
 import asyncio
@@ -16,6 +18,7 @@ import time
 from typing import Any
 
 import uvloop
+from aiohttp import web
 
 from lastcall.kube.api.resources import PODS, SERVICEACCOUNTS
 from lastcall.kube.apiserver.auth.authentication import UserInfo
@@ -133,7 +136,28 @@ async def obey(client: Client, store: Store, late: list[float]) -> None:
             output.write(json.dumps(answer) + "\n")
 
 
+async def serve_plain(ca: ClusterCA) -> None:
+    """Answer everything with the same bytes until `quit`: what a server in Python costs that does nothing."""
+    body = json.dumps(pod("pod")).encode()
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        return web.Response(body=body, content_type="application/json")
+
+    certificate, key = ca.issue_server(["127.0.0.1", "localhost"])
+    context = server_context(certificate, key, client_ca=ca.certificate_pem)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(web.Server(answer), "127.0.0.1", 0, ssl=context, backlog=2048)
+    port = server.sockets[0].getsockname()[1]
+    print(json.dumps({"port": port, "token": TOKEN, "ca": ca.certificate_pem.decode()}), flush=True)
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        if line.strip() == "quit":
+            return
+
+
 async def main(kind: str, directory: str) -> None:
+    if kind == "plain":
+        await serve_plain(ClusterCA.create())
+        return
     world = World()
     store: Store = MemoryStore() if kind == "memory" else await open_store(f"{directory}/store.sqlite", world=world)
     admin = UserInfo("kubernetes-admin", ("system:masters",))
