@@ -125,6 +125,8 @@ class PodFacts:
     """The Service below which DNS names it."""
     holds_connections: bool = field(default=False, metadata=HIDDEN)
     """Its clients went on with requests on connections to it until it was killed: no time is enough."""
+    holds_streams: bool = field(default=False, metadata=HIDDEN)
+    """All requests that ended with its SIGKILL were streams and WebSockets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,9 +233,8 @@ def test_an_exec_hook_that_dies_with_its_container_is_told_as_such(new_tape):
     [
         ('sh -c "kill -TERM 1; sleep 3"', "kill -TERM 1"),
         ('sh -c "kill 1 && sleep 3"', "kill 1"),
-        ('sh -c "kill -s QUIT 1; sleep 3"', "kill -s QUIT 1"),
         ("/bin/kill -15 1", "kill -15 1"),
-        ('sh -c "nginx -s quit; while killall -0 nginx; do sleep 1; done"', "nginx -s quit"),
+        ('sh -c "nginx -s stop; while killall -0 nginx; do sleep 1; done"', "nginx -s stop"),
         ('sh -c "kill -0 1; sleep 3"', ""),
         ('sh -c "kill -TERM 17; sleep 3"', ""),
         ('sh -c "sleep 3"', ""),
@@ -252,6 +251,26 @@ def test_a_hook_that_ends_its_own_container_is_told_to_leave_that_to_the_kubelet
     assert (f"(`{named}`)" in found.text) is bool(named)
     assert ("which sends SIGTERM when the hook has ended" in found.advice) is bool(named)
     assert (found.change.program if found.change else None) == ("fixHook" if named else None)
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ('sh -c "kill -USR1 1; while kill -0 1; do sleep 0.2; done"', "kill -USR1 1"),
+        ('sh -c "kill -s QUIT 1; sleep 3"', "kill -s QUIT 1"),
+        ('sh -c "nginx -s quit; while killall -0 nginx; do sleep 1; done"', "nginx -s quit"),
+    ],
+)
+def test_a_hook_that_ends_its_container_as_sigterm_would_not_is_left_as_it_is(new_tape, command, named):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.hook(0.006, 1.2, "failed", exitCode=137, command=command)
+    tape.exit(1.19, 0)
+    tape.over(1.22)
+    found = next(each for each in tape.ending().findings if each.id == "hookDiedWithContainer")
+    assert (found.severity, found.advice, found.change) == ("info", "", None)
+    assert f"(`{named}`), in another way than SIGTERM" in found.text and "nothing is wrong with the hook" in found.text
 
 
 def test_a_hook_that_was_not_run_because_its_container_had_ended_belongs_into_the_program(new_tape):

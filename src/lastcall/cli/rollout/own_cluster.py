@@ -61,9 +61,8 @@ def _in_cluster(
         for names, each in group_alike(found):
             for line in (f"not well: {names}", *each.lines):
                 progress.say(line)
-        held = {each.pod for each in result.account.lost if each.cause == "held open"}
         pause, version = result.judgement.pause, options.kubernetes_version
-        ends = stories(place.records, result.lives, version, pause, held)
+        ends = stories(place.records, result.lives, version, pause, result.account.lost)
         result = replace(
             result,
             not_well=found,

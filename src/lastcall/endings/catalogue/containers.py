@@ -46,13 +46,17 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "hookDiedWithContainer": Cause(
         title="The container ended while its preStop command still ran in it.",
-        remedy="If the hook itself ends the program: leave the stop signal to the kubelet.",
+        remedy="If the hook itself ends the program with the stop signal: leave that to the kubelet.",
         texts={
             "": "$container ended while its preStop command ran, and the kernel killed the command with it. The "
             "kubelet reports that as a failed hook (Event FailedPreStopHook), but nothing is wrong with the hook.",
             "signals": "$container ended while its preStop command ran, and the kernel killed the command with it. The "
             "command itself tells PID 1 to end (`$command`), so what comes after that runs only until PID 1 has ended "
             "(inferred). The kubelet reports it as a failed hook (Event FailedPreStopHook).",
+            "otherSignal": "$container ended while its preStop command ran, and the kernel killed the command with it. "
+            "The command itself tells PID 1 to end (`$command`), in another way than $signal, which the kubelet sends; "
+            "what comes after that runs only until PID 1 has ended (inferred). The kubelet reports it as a failed hook "
+            "(Event FailedPreStopHook), but nothing is wrong with the hook.",
             "pause": "$container ended while its preStop command ran, and the kernel killed the command with it. The "
             "command itself tells PID 1 to end (`$command`), which is the Pod's pause process here (inferred). The "
             "kubelet reports it as a failed hook (Event FailedPreStopHook).",
@@ -193,6 +197,9 @@ CONTAINERS: Mapping[str, Cause] = {
             "the trap).",
             "hookFailed": "Correct the preStop hook first, which failed: the program may wait for what it was to do.",
             "hookRefused": "Correct the preStop hook first: its signal was refused, and the program may need that one.",
+            "streams": "All requests that ended with it were streams or WebSockets that it still held: let it end them "
+            "on $signal, and limit the time of its shutdown (uvicorn: --timeout-graceful-shutdown). A longer grace "
+            "period helps only if they end by themselves.",
             "connections": "If it still finished requests, set terminationGracePeriodSeconds above $grace. If it "
             "waited for connections that stay open, no time is enough: close them on $signal.",
             "sleeps": "Look at what the program sleeps for after $signal: when SIGKILL came it would have slept $left "

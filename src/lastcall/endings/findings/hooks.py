@@ -15,7 +15,7 @@ from lastcall.endings.findings.observed import (
     of_run,
 )
 from lastcall.endings.findings.probes import REFUSED, asked_node, is_loopback, without_host
-from lastcall.endings.findings.refused_signals import FAILED_BY_IT, command_of_hook
+from lastcall.endings.findings.refused_signals import FAILED_BY_IT, command_of_hook, signal_of
 from lastcall.endings.findings.refused_signals import ROWS as REFUSED_ROWS
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Row
@@ -79,7 +79,11 @@ def _died(s: RunSubject) -> Finding:
     if c.exit.killed_by == PAUSE_ENDED:  # which says what to do
         text = said("hookDiedWithContainer", "pause", container=c.name, command=match.group().strip())
         return Finding("hookDiedWithContainer", "info", text, c.name)
-    text = said("hookDiedWithContainer", "signals", container=c.name, command=match.group().strip())
+    command = match.group().strip()
+    if signal_of(command) != c.stop.signal:  # which may end the program in another way
+        text = said("hookDiedWithContainer", "otherSignal", container=c.name, command=command, signal=c.stop.signal)
+        return Finding("hookDiedWithContainer", "info", text, c.name)
+    text = said("hookDiedWithContainer", "signals", container=c.name, command=command)
     advice = fix("hookDiedWithContainer", "signals", signal=c.stop.signal)
     return Finding("hookDiedWithContainer", "info", text, c.name, advice, change=Change(program="fixHook"))
 

@@ -96,16 +96,12 @@ def _time_remedy(s: RunSubject) -> Remedy:
         return NOTHING
     if left is not None and NEW_PROCESSES.holds(s):
         return _went_on(c, left, ending.grace_seconds, reloads=bool(STILL_LISTENED.holds(s)))
-    if left is not None and left.alive and is_shell(c):
+    if _is_said_elsewhere(s):
         return NOTHING
-    if left is not None and any(each.deaf and not each.after_signal for each in left.processes):
-        return NOTHING  # childIgnoresSignal says it
-    if c.stop.floor:
-        return NOTHING  # hookOutlived says it
-    if LOCKED.holds(s) or HELD_BY_SIDECAR.holds(s):
-        return NOTHING  # deadlocked, or sidecarHoldsConnection, says it
     if ending.pod.holds_connections:
         return in_program(fix("staleConnection"), "closeIdleConnections")
+    if ending.pod.holds_streams:
+        return in_program(fix("killed", "streams", signal=c.stop.signal), "endStreams")
     if c.hook and c.hook.outcome == "failed":
         return Remedy(fix("killed", "hookFailed"), Change(program="fixHook"))
     if needs_refused_signal(c, ending):
@@ -131,6 +127,17 @@ def _time_remedy(s: RunSubject) -> Remedy:
         "wanted": wanted,
     }
     return in_pod(fix("killed", variant, **facts), terminationGracePeriodSeconds=wanted)
+
+
+def _is_said_elsewhere(s: RunSubject) -> bool:
+    """Return whether another finding says what to do."""
+    c, left = s.run, s.run.seen.processes_left
+    if left is not None and left.alive and is_shell(c):
+        return True
+    if left is not None and any(each.deaf and not each.after_signal for each in left.processes):
+        return True  # childIgnoresSignal
+    # hookOutlived; deadlocked; sidecarHoldsConnection
+    return bool(c.stop.floor or LOCKED.holds(s) or HELD_BY_SIDECAR.holds(s))
 
 
 def _went_on(c: ContainerEnding, left: ProcessesLeft, grace: int | None, *, reloads: bool) -> Remedy:
@@ -186,7 +193,8 @@ def _waits_for_something_else(s: RunSubject) -> bool:
     hook_failed = c.hook is not None and c.hook.outcome == "failed"
     hook_failed = hook_failed or needs_refused_signal(c, s.ending)
     known = LOCKED.holds(s) or HELD_BY_SIDECAR.holds(s) or c.stop.floor or hook_failed
-    return bool(known or s.ending.pod.holds_connections or waiting_for_a_stuck_program(c))
+    pod = s.ending.pod
+    return bool(known or pod.holds_connections or pod.holds_streams or waiting_for_a_stuck_program(c))
 
 
 def _for_another_reason(s: RunSubject) -> Finding:

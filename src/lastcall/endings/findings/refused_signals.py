@@ -60,7 +60,7 @@ def refused_signal(c: ContainerEnding, ending: Ending) -> RefusedSignal | None:
         return None
     named = _PID.search(line)
     pid = int(named["pid"]) if named else int(bool(_TO_FIRST.search(command)))
-    return RefusedSignal(line, pid, _signal_of(command))
+    return RefusedSignal(line, pid, signal_of(command))
 
 
 def _is_refusal(line: str, command: str) -> bool:
@@ -69,7 +69,7 @@ def _is_refusal(line: str, command: str) -> bool:
     )
 
 
-def _signal_of(command: str) -> str:
+def signal_of(command: str) -> str:
     """Return the signal that a command sends: SIGTERM if it names none."""
     if nginx := _NGINX_SENDS.search(command):
         return _NGINX.get(nginx["word"], _DEFAULT)

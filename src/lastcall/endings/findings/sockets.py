@@ -127,6 +127,8 @@ def _held(s: RunSubject) -> Finding:
     text = said("connectionsOpenAtKill", variant, container=c.name, connections=connections)
     if peers := _peers(s):
         text = joined([text, said("connectionsOpenAtKill", "peers", peers=peers)])
+    if s.ending.pod.holds_streams:  # `killed` says what to do
+        return Finding("connectionsOpenAtKill", "warning", text, c.name)
     seconds = s.ending.grace_seconds
     advice = fix("connectionsOpenAtKill", "grace" if seconds is not None else "", grace=seconds)
     change = Change(program="closeIdleConnections")

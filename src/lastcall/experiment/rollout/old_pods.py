@@ -3,12 +3,12 @@
 # check: pure
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from lastcall.endings import PAUSE_SECONDS, Ending, PodFacts, build_endings
 from lastcall.records import kinds
 from lastcall.records.record import Record
-from lastcall.traffic import PodLife, ids_printed
+from lastcall.traffic import LONG_LIVED, LostRequest, PodLife, ids_printed
 
 HEAD = ("old Pod", "from DELETE to exit", "ended by")
 
@@ -50,13 +50,18 @@ def _ended_by(life: PodLife) -> str:
 
 
 def stories(
-    records: Sequence[Record], lives: Sequence[PodLife], version: str, pause: int = 0, held: Collection[str] = ()
+    records: Sequence[Record], lives: Sequence[PodLife], version: str, pause: int = 0, lost: Sequence[LostRequest] = ()
 ) -> list[Ending]:
     """Return the story of each Pod that was deleted, without the lines that it printed about requests, and without what
     a note says of all Pods. `pause` are the seconds that the rollout's advice lets a preStop hook wait, 0 for none;
-    `held` names the Pods that held connections until they were killed."""
+    `lost` are the requests that were lost."""
+    held = {each.pod for each in lost if each.cause == "held open"}
+    streams = {each.pod for each in lost if each.cause == "killed" and each.outcome.kind in LONG_LIVED}
+    streams -= {each.pod for each in lost if each.cause == "killed" and each.outcome.kind not in LONG_LIVED}
     old = [
-        PodFacts(life.uid, "", "", holds_connections=life.name in held) for life in lives if life.deleted is not None
+        PodFacts(life.uid, "", "", holds_connections=life.name in held, holds_streams=life.name in streams)
+        for life in lives
+        if life.deleted is not None
     ]
     uids = {each.uid for each in old}
     shown = [each for each in records if each.kind != kinds.IMAGE_SUBSTITUTED and not is_of_a_request(each)]

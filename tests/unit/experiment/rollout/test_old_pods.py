@@ -4,12 +4,15 @@ from typing import Any
 
 import pytest
 
-from lastcall.endings import Change, fix
+from lastcall.endings import Change, Finding, fix
 from lastcall.experiment.rollout.old_pods import killed_sentence, old_pod_rows, stories
 from lastcall.records import kinds
 from lastcall.records.record import Record
+from lastcall.traffic.causes import Cause
 from lastcall.traffic.lives import PodLife
+from lastcall.traffic.lost_request import LostRequest
 from lastcall.traffic.moments import Moment
+from lastcall.traffic.outcome import Kind, Outcome
 
 AT = Moment.at
 
@@ -50,6 +53,11 @@ def test_old_pods_that_were_killed_are_named(names: list[str], sentence: str) ->
     assert bool(killed_sentence(lives)) == bool(sentence)
 
 
+def lost(kind: Kind, cause: Cause = "killed", pod: str = "web-1") -> LostRequest:
+    outcome = Outcome(1, kind, 9.0, 9.0, 14.1, 1, 0.0, 200, "10.0.0.1", "reset after bytes")
+    return LostRequest(outcome, 6.1, pod, "", cause, ("", ""), "unknown")
+
+
 def test_of_held_connections_the_story_advises_what_the_verdict_does_and_substitutes_are_a_notes() -> None:
     told: list[tuple[float, str, dict[str, Any]]] = [
         (0.5, kinds.IMAGE_SUBSTITUTED, {"image": "python:3", "substitute": "localhost/python"}),
@@ -67,12 +75,19 @@ def test_of_held_connections_the_story_advises_what_the_verdict_does_and_substit
         for n, (at, kind, facts) in enumerate(told)
     ]
     lives = [PodLife("u", "web-1", deleted=AT(8.0))]
-    killed = {
-        held: next(each for each in stories(records, lives, "1.37", 0, names)[0].findings if each.id == "killed")
-        for held, names in ((False, ()), (True, ("web-1",)))
-    }
-    assert "terminationGracePeriodSeconds above" in killed[False].advice
-    assert killed[True].advice == fix("staleConnection")
-    assert killed[True].change == Change(program="closeIdleConnections")
+
+    def killed(*lost: LostRequest) -> Finding:
+        (story,) = stories(records, lives, "1.37", 0, lost)
+        return next(each for each in story.findings if each.id == "killed")
+
+    assert "terminationGracePeriodSeconds above" in killed().advice
+    held = killed(lost("fresh", "held open"))
+    assert (held.advice, held.change) == (fix("staleConnection"), Change(program="closeIdleConnections"))
+    streams = killed(lost("stream"), lost("websocket"), lost("fresh", "cut off"), lost("slow", pod="web-2"))
+    assert (streams.advice, streams.change) == (
+        fix("killed", "streams", signal="SIGTERM"),
+        Change(program="endStreams"),
+    )
+    assert killed(lost("stream"), lost("slow")) == killed()
     (story,) = stories(records, lives, "1.37")
     assert "imageSubstituted" not in [each.id for each in story.findings]

@@ -116,7 +116,7 @@ def test_who_ended_before_there_was_time_to_look_is_counted(monkeypatch: pytest.
 def test_a_look_that_fails_before_the_signal_disturbs_nothing(
     monkeypatch: pytest.MonkeyPatch, broken: type[Exception]
 ) -> None:
-    def fails(root: int, most: int = 0) -> list[int]:
+    def fails(root: int, most: int = 0, *, first: object = None) -> list[int]:
         raise broken
 
     Kernel(monkeypatch)
