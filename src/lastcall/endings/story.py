@@ -276,6 +276,8 @@ class Seen:
     sockets: Sockets | None = None
     pod_listeners: tuple[PodListener, ...] | None = field(default=None, metadata=HIDDEN)
     """Who listened in its Pod right after it had crashed; None where nobody looked."""
+    refused_in_pod: bool | None = field(default=None, metadata=HIDDEN)
+    """Before it crashed, its Pod itself refused the connections that failed. None: unclear, or nobody looked."""
     first_reaction: FirstReaction | None = None
 
 

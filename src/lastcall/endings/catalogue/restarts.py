@@ -58,6 +58,15 @@ RESTARTS: Mapping[str, Cause] = {
             "at that moment. If it connects to that: containers of a Pod start side by side, so make $other a native "
             "sidecar (under initContainers, with `restartPolicy: Always`) with a startupProbe of that port. Else see "
             "whether it is in the manifests, Ready, and listens.",
+            "refusedInPod": "The Pod itself refused the connection (to 127.0.0.1 or its own address), and $other, "
+            "which declares port $port, did not listen at that moment: it connects to $other (inferred). Containers "
+            "of a Pod start side by side. Make $other a native sidecar (under initContainers, with `restartPolicy: "
+            "Always`) with a startupProbe of that port: the kubelet starts the others when it has succeeded.",
+            "refusedInPodEarly": "The Pod itself refused the connection (to 127.0.0.1 or its own address), and $other, "
+            "which declares port $port, did not listen at that moment, but did later: it connects to $other "
+            "(inferred). Containers of a Pod start side by side. Make $other a native sidecar (under initContainers, "
+            "with `restartPolicy: Always`) with a startupProbe of that port: the kubelet starts the others when it has "
+            "succeeded.",
             "refusedByPod": "127.0.0.1 is the Pod itself, and nothing listened in it on port $port, nor on any other, "
             "right after the crash: connect to the name of a Service, or add the container that is to listen there.",
             "refusedByOthers": "127.0.0.1 is the Pod itself, and nothing listened in it on port $port right after the "

@@ -14,6 +14,7 @@ from lastcall.endings.facts.node import (
     pod_listeners_of,
     processes_at_stop_of,
     processes_left_of,
+    refused_in_pod_of,
     sockets_of,
     waits_of,
 )
@@ -211,6 +212,7 @@ def _seen(run: Sequence[Entry], stop: Stop, exit_: Entry | None, ends_at: float 
         children_ended=children_ended_of(run),
         sockets=sockets_of(run, stop.signal_at),
         pod_listeners=pod_listeners_of(exited) if exited else None,
+        refused_in_pod=refused_in_pod_of(exited) if exited else None,
         first_reaction=first_reaction_of(run, stop.signal_at, exit_.at if exit_ else None),
     )
 

@@ -129,6 +129,23 @@ def pod_listeners_of(facts: "ProcessExited") -> tuple[PodListener, ...] | None:
     )
 
 
+def refused_in_pod_of(facts: "ProcessExited") -> bool | None:
+    """Return whether the Pod itself refused its connections before a crash; None when that is unclear.
+
+    The namespace that owns a port without a listener answers with a reset, over loopback where the program is in the
+    same Pod. If fewer resets were sent than attempts failed, at least one was refused elsewhere.
+    """
+    counts = facts.get("podResets")
+    if counts is None:
+        return None
+    sent, failed = _number(counts.get("sent")), _number(counts.get("attemptsFailed"))
+    loopback = _number(counts.get("loopbackPackets"))
+    if not sent or not loopback:
+        return False
+    answered = sent - _number(counts.get("aborted"))
+    return True if answered >= failed > 0 and loopback >= 2 * failed else None
+
+
 def processes_at_stop_of(entries: Sequence[Entry]) -> tuple[ProcessAtStop, ...]:
     """Return the processes beside PID 1 that ran at the stop signal; none when nobody looked."""
     found = next((e for e in entries if e.record.kind == kinds.PROCESSES_AT_STOP), None)

@@ -3,7 +3,7 @@
 # check: pure
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from lastcall.endings.catalogue.lookup import fix
 from lastcall.endings.facts.missed import REFUSED
@@ -15,8 +15,10 @@ _START_SECONDS = 60
 """How long the start of a native sidecar may take: a startupProbe ends with its first success."""
 
 
-def needs_neighbour(pod: PodFacts, run: ContainerEnding) -> Remedy | None:
+def needs_neighbour(pod: PodFacts, run: ContainerEnding, runs: Sequence[ContainerEnding] = ()) -> Remedy | None:
     """Return what to do about a crash because nobody answered in the same Pod; None for any other crash.
+
+    `runs` are those of all containers of the Pod: a later one shows who listened after all.
 
     The kubelet starts the containers of a Pod without waiting for one another's readiness, except for a native sidecar
     with a startupProbe before them (`kuberuntime_manager.go:computePodActions`).
@@ -32,17 +34,38 @@ def needs_neighbour(pod: PodFacts, run: ContainerEnding) -> Remedy | None:
             return in_pod(advice, initContainers=[_native(other, ports[0])])
     if asked and (remedy := _by_what_listened(pod, run, asked)) is not None:
         return remedy
-    return _perhaps(run, others[0]) if not asked and len(others) == 1 else None
+    if asked or len(others) != 1:
+        return None
+    listened_later = any(
+        each.name == others[0].name and _listened_after(each, run.exit.at or 0.0, others[0].ports) for each in runs
+    )
+    return _by_who_refused(pod, run, others[0], listened_later=listened_later)
 
 
-def _perhaps(run: ContainerEnding, other: ContainerFacts) -> Remedy | None:
+def _listened_after(run: ContainerEnding, at: float, ports: Collection[int]) -> bool:
+    """Return whether a run had one of these ports open when it was stopped, after `at`."""
+    sockets, stop = run.seen.sockets, run.stop.signal_at
+    found = sockets.listeners if sockets is not None and stop is not None and stop > at else ()
+    return any(each.port in ports for each in found)
+
+
+def _by_who_refused(
+    pod: PodFacts, run: ContainerEnding, other: ContainerFacts, *, listened_later: bool
+) -> Remedy | None:
     """Return what to do if it connects to the one other container of its Pod that declares a port; None where that
-    listened right after the crash."""
-    listeners, port = run.seen.pod_listeners, other.ports[0]
+    listened right after the crash, or where the refusal came from outside of the Pod.
+
+    A probe of the kubelet that is refused counts as one of the Pod's refusals, too.
+    """
+    listeners, port, in_its_pod = run.seen.pod_listeners, other.ports[0], run.seen.refused_in_pod
+    if in_its_pod is False or any(each.port in other.ports for each in listeners or ()):
+        return None
     if listeners is None:
         return Remedy(fix("crashed", "refusedPerhaps", other=other.name, port=port))
-    if any(each.port in other.ports for each in listeners):
-        return None
+    if in_its_pod and not any(each.probes or each.tcp_probes for each in pod.containers):
+        variant = "refusedInPodEarly" if listened_later else "refusedInPod"
+        advice = fix("crashed", variant, other=other.name, port=port)
+        return in_pod(advice, initContainers=[_native(other, port)])
     return Remedy(fix("crashed", "refusedEarly", other=other.name, port=port))
 
 

@@ -202,7 +202,7 @@ def _crashed(s: ContainerSubject) -> Finding:
         text = joined([text, said("crashed", "first", line=first)], " " if text.endswith(".") else ". ")
     if succeeded:
         return Finding(id_, "info", text, c.name)
-    if (remedy := needs_neighbour(s.ending.pod, c)) is not None:
+    if (remedy := needs_neighbour(s.ending.pod, c, s.ending.containers)) is not None:
         change = remedy.change or Change(program="fixCrash")
         return Finding(id_, "problem", text, c.name, remedy.advice, change=change)
     advice = refused.advice if (refused := _not_executed_of(s)) else ""  # of an init container

@@ -82,6 +82,15 @@ class PodListener(TypedDict):
     container: Annotated[str, "empty where that is not known"]
 
 
+class PodResets(TypedDict):
+    """TCP counters of a Pod's network namespace, since the crash before in it or since it began."""
+
+    sent: Annotated[int, "resets; a port without a listener answers with one"]
+    aborted: Annotated[int, "connections that its own programs aborted, each of which may have sent one"]
+    attemptsFailed: Annotated[int, "connection attempts that failed"]
+    loopbackPackets: Annotated[int, "on its loopback device; an attempt that the Pod itself refuses has two"]
+
+
 class Peer(TypedDict):
     """The other side of a TCP connection."""
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from lastcall.records import rules
-from lastcall.records.definitions.parts import Bytes, Disposition, Ids, NotExecuted, PodListener, Seconds
+from lastcall.records.definitions.parts import Bytes, Disposition, Ids, NotExecuted, PodListener, PodResets, Seconds
 from lastcall.records.said import joined, str_of, tell
 from lastcall.records.sentences import DETAIL, NOISE, STEP, Style, Words, fixed, row, sentences, took
 from lastcall.records.signal_names import signal_name
@@ -148,6 +148,7 @@ class ProcessExited(TypedDict):
     endedTogether: NotRequired[Annotated[bool | None, "the kernel ended all of it at once; null: it does not say"]]
     notExecuted: NotRequired[Annotated[NotExecuted, "the kernel refused to execute the program: what its file is"]]
     podListeners: NotRequired[Annotated[list[PodListener], "of a crash: who listened in its Pod right after it"]]
+    podResets: NotRequired[Annotated[PodResets, "of a crash: what tells who refused a connection"]]
     unexplained: NotRequired[Annotated[bool, "whether it had been asked to stop is not known"]]
     finishedAt: NotRequired[
         Annotated[str, "of the Pod's status, by the node's clock: the end was concluded from it, without a pid"]

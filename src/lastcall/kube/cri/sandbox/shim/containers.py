@@ -345,6 +345,8 @@ class Container:
             with contextlib.suppress(OSError):
                 if (found := self._listeners_of_its_pod()) is not None:
                     facts["podListeners"] = found
+            if self._network is not None and (resets := self.sandbox.resets.since_last(self._network)) is not None:
+                facts["podResets"] = resets
         self.record(kinds.PROCESS_EXITED, facts)
         if self.out_of_memory is None and status.signal == "SIGKILL" and not self._sigkill_sent:
             self._infer_out_of_memory()

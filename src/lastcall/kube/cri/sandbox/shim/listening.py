@@ -1,15 +1,15 @@
-"""Who listens in a Pod now: of one container, and of all of them after a crash."""
+"""Who listens in a Pod now: of one container, and of all of them after a crash, and what it refused."""
 
 from __future__ import annotations
 
 from lastcall.kube.cri.sandbox.shim import procfs
-from lastcall.kube.cri.sandbox.shim.sockets import facts_of, listeners_of
+from lastcall.kube.cri.sandbox.shim.sockets import facts_of, listeners_of, tcp_counts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from lastcall.records.definitions.parts import Listener, PodListener
+    from lastcall.records.definitions.parts import Listener, PodListener, PodResets
 
 _MOST_LISTENERS = 16
 """In the record of a crash."""
@@ -47,3 +47,24 @@ def listeners_of_pod(network: tuple[int, int], beside: Iterable[tuple[int, str]]
         {"address": each.address, "port": each.port, "container": owners.get(each.inode, "")}
         for each in sockets[:_MOST_LISTENERS]
     ]
+
+
+class ResetCounter:
+    """Counts the resets of one Pod from crash to crash. Nothing is read before the first: all counters begin at 0."""
+
+    def __init__(self) -> None:
+        self._before: PodResets = {"sent": 0, "aborted": 0, "attemptsFailed": 0, "loopbackPackets": 0}
+
+    def since_last(self, network: tuple[int, int]) -> PodResets | None:
+        """Return what has been counted since the last call; None where nobody can tell."""
+        try:
+            now, before = tcp_counts_of(network), self._before
+        except (OSError, ValueError, KeyError):
+            return None
+        self._before = now
+        return {
+            "sent": now["sent"] - before["sent"],
+            "aborted": now["aborted"] - before["aborted"],
+            "attemptsFailed": now["attemptsFailed"] - before["attemptsFailed"],
+            "loopbackPackets": now["loopbackPackets"] - before["loopbackPackets"],
+        }

@@ -14,6 +14,7 @@ import os
 import signal
 
 from lastcall.kube.cri.sandbox.shim import child, idmap, pause, procfs
+from lastcall.kube.cri.sandbox.shim.listening import ResetCounter
 from lastcall.world import linux
 from lastcall.world.id_maps import write_range
 
@@ -46,6 +47,7 @@ class Sandbox:
         self.ended = False
         """Somebody else than lastcall has ended its pause process."""
         self.users: idmap.Users | None = None
+        self.resets = ResetCounter()
         self.maker = 0
         """The child that made the namespaces, until `end_maker`."""
 

@@ -17,7 +17,7 @@ from lastcall.world import linux
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lastcall.records.definitions.parts import Listener, Peer
+    from lastcall.records.definitions.parts import Listener, Peer, PodResets
 
 ESTABLISHED, CLOSE_WAIT, LISTEN = 1, 8, 10
 """States of net/tcp_states.h."""
@@ -34,6 +34,8 @@ _IDS, _QUEUES = (
     struct.Struct(">HH"),
     struct.Struct("=IIIII"),
 )  # in struct inet_diag_msg: ports; expires, rx, tx, uid, inode
+_ABORTS = ("TCPAbortOnData", "TCPAbortOnClose", "TCPAbortOnMemory", "TCPAbortOnTimeout", "TCPAbortOnLinger")
+"""Of TcpExt: after these the kernel may send a reset of its own accord (tcp_send_active_reset)."""
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
@@ -179,6 +181,31 @@ def listeners_of(network: tuple[int, int], pid: int | None = None) -> list[Socke
         sockets.close()
 
 
+def tcp_counts_of(network: tuple[int, int]) -> PodResets:
+    """Return the counters of a network namespace since it began.
+
+    It is the first of `network`, the second is the caller's own. Raises OSError, and ValueError or KeyError for what
+    it cannot read.
+    """
+    linux.setns(network[0], linux.CLONE_NEWNET)
+    try:  # "thread-self/net" is that of the namespace that the thread is in
+        snmp, netstat, devices = map(_read_own, ("snmp", "netstat", "dev"))
+    finally:
+        linux.setns(network[1], linux.CLONE_NEWNET)
+    tcp, more = counter_line(snmp, "Tcp:"), counter_line(netstat, "TcpExt:")
+    return {
+        "sent": tcp["OutRsts"],
+        "aborted": sum(more[name] for name in _ABORTS),
+        "attemptsFailed": tcp["AttemptFails"],
+        "loopbackPackets": packets_sent(devices, "lo"),
+    }
+
+
+def _read_own(name: str) -> str:
+    with open(f"/proc/thread-self/net/{name}", "rb") as file:
+        return file.read().decode("ascii", "replace")
+
+
 def _ask(diag: socket.socket, family: int, states: int) -> list[Socket]:
     request = _REQUEST.pack(family, socket.IPPROTO_TCP, 0, 0, states)
     diag.send(_HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0) + request)
@@ -246,6 +273,15 @@ def counter_line(text: str, head: str) -> dict[str, int]:
     """Parse a pair of lines of /proc/net/snmp or netstat: names and values."""
     lines = [line.split()[1:] for line in text.splitlines() if line.startswith(head)]
     return dict(zip(lines[0], map(int, lines[1]), strict=False)) if len(lines) == 2 else {}
+
+
+def packets_sent(devices: str, name: str) -> int:
+    """Return how many packets a device has sent, by /proc/net/dev. Raises KeyError without such a device."""
+    for line in devices.splitlines():
+        device, _, counts = line.partition(":")
+        if device.strip() == name:
+            return int(counts.split()[9])
+    raise KeyError(name)
 
 
 def peers_of(found: list[Socket]) -> list[Peer]:

@@ -12,7 +12,9 @@ import pytest
 from waiting import eventually
 
 from lastcall.kube.cri.sandbox.shim import procfs
+from lastcall.kube.cri.sandbox.shim import sockets as shim_sockets
 from lastcall.kube.cri.sandbox.shim.dispositions import describe
+from lastcall.kube.cri.sandbox.shim.listening import ResetCounter
 from lastcall.kube.cri.sandbox.shim.sockets import (
     CLOSE_WAIT,
     ESTABLISHED,
@@ -20,11 +22,13 @@ from lastcall.kube.cri.sandbox.shim.sockets import (
     Sockets,
     counter_line,
     open_diag,
+    packets_sent,
     parse_diag,
     parse_table,
     peers_of,
     sockets_in_use,
 )
+from lastcall.world import linux
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 TCP = HEAD + (
@@ -57,6 +61,77 @@ def test_counters_are_found_by_their_names() -> None:
     assert sockets_in_use("sockets: used 5\nTCP: inuse 3 orphan 0 tw 1\nUDP: inuse 2\n") == 3
     assert sockets_in_use("TCP6: inuse 2\nUDP6: inuse 0\n") == 2
     assert sockets_in_use("") == 0
+
+
+DEVICES = (
+    "Inter-|   Receive                  |  Transmit\n"
+    " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier\n"
+    "    lo:     100       2    0    0    0     0          0         0      120       3    0    0    0     0       0\n"
+    "  eth0: 7 7 0 0 0 0 0 0 8 9 0 0 0 0 0 0\n"
+)
+
+
+def test_packets_of_a_device_are_found_by_its_name() -> None:
+    assert (packets_sent(DEVICES, "lo"), packets_sent(DEVICES, "eth0")) == (3, 9)
+    with pytest.raises(KeyError):
+        packets_sent(DEVICES, "eth1")
+
+
+class _Machine:
+    """A kernel with two network namespaces: 3 is the Pod's, 4 the shim's. It counts its changes of namespace."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *counts: tuple[int, int, int, int]) -> None:
+        self._counts, self.entered = list(counts), [4]
+        monkeypatch.setattr(linux, "setns", lambda fd, flags: self.entered.append(fd))
+        monkeypatch.setattr(shim_sockets, "_read_own", self.read)
+
+    def read(self, name: str) -> str:
+        assert self.entered[-1] == 3
+        resets, closed, failed, packets = self._counts[0]
+        if name == "snmp":
+            return f"Tcp: AttemptFails EstabResets OutRsts\nTcp: {failed} 5 {resets}\n"
+        if name == "netstat":
+            names = " ".join(f"TCPAbortOn{what}" for what in ("Data", "Close", "Memory", "Timeout", "Linger"))
+            return f"TcpExt: {names}\nTcpExt: 0 {closed} 0 0 0\n"
+        self._counts.pop(0)
+        return f"  lo: 0 0 0 0 0 0 0 0 0 {packets} 0\n" if packets >= 0 else ""
+
+
+def test_a_pods_resets_are_counted_from_crash_to_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = _Machine(monkeypatch, (1, 0, 1, 2), (1, 0, 1, -1), (4, 2, 3, 20))
+    counter = ResetCounter()
+    first, unreadable, third = (counter.since_last((3, 4)) for _ in range(3))
+    assert first == {"sent": 1, "aborted": 0, "attemptsFailed": 1, "loopbackPackets": 2}
+    assert unreadable is None
+    assert third == {"sent": 3, "aborted": 2, "attemptsFailed": 2, "loopbackPackets": 18}
+    assert machine.entered == [4, 3, 4, 3, 4, 3, 4], "it comes back also where something cannot be read"
+
+
+@pytest.mark.parametrize("text", ["", "Tcp: OutRsts\nTcp: x\n"])
+def test_counters_that_nobody_can_read_are_unknown(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(linux, "setns", lambda fd, flags: None)
+    monkeypatch.setattr(shim_sockets, "_read_own", lambda name: text)
+    assert ResetCounter().since_last((3, 4)) is None
+    monkeypatch.setattr(linux, "setns", _no_setns)
+    assert ResetCounter().since_last((3, 4)) is None
+
+
+def _no_setns(fd: int, flags: int) -> None:
+    raise PermissionError
+
+
+@pytest.mark.loopback
+def test_the_kernel_counts_a_refused_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linux, "setns", lambda fd, flags: None)  # the namespace of this test
+    counter = ResetCounter()
+    assert counter.since_last((3, 4)) is not None
+    with socket.socket() as bound:  # a port that nobody listens on
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(bound.getsockname(), 2)
+    counts = counter.since_last((3, 4))
+    assert counts is not None
+    assert min(counts["sent"], counts["attemptsFailed"], counts["loopbackPackets"] // 2) >= 1
 
 
 def test_a_refusal_of_the_kernel_is_an_error_and_rubbish_ends_the_answer() -> None:
