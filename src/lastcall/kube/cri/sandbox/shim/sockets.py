@@ -13,6 +13,7 @@ import os
 import socket
 import struct
 
+from lastcall.kube.cri.sandbox.shim import procfs
 from lastcall.world import linux
 
 TYPE_CHECKING = False
@@ -184,12 +185,12 @@ def listeners_of(network: tuple[int, int], pid: int | None = None) -> list[Socke
 def tcp_counts_of(network: tuple[int, int]) -> PodResets:
     """Return the counters of a network namespace since it began.
 
-    It is the first of `network`, the second is the caller's own. Raises OSError, and ValueError or KeyError for what
-    it cannot read.
+    It is the first of `network`, the second is the caller's own. Raises OSError where it cannot enter, and ValueError
+    or KeyError where it cannot read.
     """
     linux.setns(network[0], linux.CLONE_NEWNET)
     try:  # "thread-self/net" is that of the namespace that the thread is in
-        snmp, netstat, devices = map(_read_own, ("snmp", "netstat", "dev"))
+        snmp, netstat, devices = (procfs.read(f"/proc/thread-self/net/{name}") for name in ("snmp", "netstat", "dev"))
     finally:
         linux.setns(network[1], linux.CLONE_NEWNET)
     tcp, more = counter_line(snmp, "Tcp:"), counter_line(netstat, "TcpExt:")
@@ -199,11 +200,6 @@ def tcp_counts_of(network: tuple[int, int]) -> PodResets:
         "attemptsFailed": tcp["AttemptFails"],
         "loopbackPackets": packets_sent(devices, "lo"),
     }
-
-
-def _read_own(name: str) -> str:
-    with open(f"/proc/thread-self/net/{name}", "rb") as file:
-        return file.read().decode("ascii", "replace")
 
 
 def _ask(diag: socket.socket, family: int, states: int) -> list[Socket]:

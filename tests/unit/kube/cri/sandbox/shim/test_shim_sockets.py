@@ -12,7 +12,6 @@ import pytest
 from waiting import eventually
 
 from lastcall.kube.cri.sandbox.shim import procfs
-from lastcall.kube.cri.sandbox.shim import sockets as shim_sockets
 from lastcall.kube.cri.sandbox.shim.dispositions import describe
 from lastcall.kube.cri.sandbox.shim.listening import ResetCounter
 from lastcall.kube.cri.sandbox.shim.sockets import (
@@ -83,10 +82,11 @@ class _Machine:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *counts: tuple[int, int, int, int]) -> None:
         self._counts, self.entered = list(counts), [4]
         monkeypatch.setattr(linux, "setns", lambda fd, flags: self.entered.append(fd))
-        monkeypatch.setattr(shim_sockets, "_read_own", self.read)
+        monkeypatch.setattr(procfs, "read", self.read)
 
-    def read(self, name: str) -> str:
+    def read(self, path: str) -> str:
         assert self.entered[-1] == 3
+        name = path.removeprefix("/proc/thread-self/net/")
         resets, closed, failed, packets = self._counts[0]
         if name == "snmp":
             return f"Tcp: AttemptFails EstabResets OutRsts\nTcp: {failed} 5 {resets}\n"
@@ -110,7 +110,7 @@ def test_a_pods_resets_are_counted_from_crash_to_crash(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("text", ["", "Tcp: OutRsts\nTcp: x\n"])
 def test_counters_that_nobody_can_read_are_unknown(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(linux, "setns", lambda fd, flags: None)
-    monkeypatch.setattr(shim_sockets, "_read_own", lambda name: text)
+    monkeypatch.setattr(procfs, "read", lambda path: text)
     assert ResetCounter().since_last((3, 4)) is None
     monkeypatch.setattr(linux, "setns", _no_setns)
     assert ResetCounter().since_last((3, 4)) is None
