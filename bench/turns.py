@@ -2,11 +2,11 @@
 
 Starts take turns one by one. For all else a cluster of each runs beside the other, and an API server of each: a Pod
 of one, a Pod of the other, and the one that is not measured rests. So a machine that is slow for a second is so for
-both. Which cluster is started first changes with each round, and a round is one pair, of its medians: two clusters of
-one commit differ by some percent, and of eight pairs of them the one that was started first used more CPU in eight (by
-0.1 to 2.3 %). Beside the times is the CPU that the processes of the cluster used, which other work disturbs least.
-`ratio` is the median of ours / theirs of each pair; its interval is that of 2 000 draws of the pairs with replacement
-(95 %): one that holds 1 shows no difference. Each is driven by its own `bench` where that has `serve`.
+both. Which cluster is started first changes with each round, and a round is one pair, of its medians: in eight runs
+beside a copy of the same commit the cluster that was started first used 0.1 to 2.3 % more CPU. Beside the times is the
+CPU that the processes of the cluster used, which other work disturbs least. `ratio` is the median of ours / theirs of
+each pair; its interval is that of 2 000 draws of the pairs with replacement (95 %): one that holds 1 shows no
+difference. Each is driven by its own `bench` where that has `serve`.
 """
 
 import argparse
