@@ -4,7 +4,7 @@ from collections import deque
 
 from lastcall.world.clock import Clock, monotonic
 
-PULSE_SECONDS = 0.1
+_PULSE_SECONDS = 0.1
 _USUAL_SECONDS = 0.02
 """A pulse no later than this is as good as on time."""
 
@@ -20,8 +20,8 @@ class Pulse:
     async def beat(self) -> None:
         """Run until cancelled."""
         while True:
-            self._due = monotonic(self._clock) + PULSE_SECONDS
-            await self._clock.sleep(PULSE_SECONDS)
+            self._due = monotonic(self._clock) + _PULSE_SECONDS
+            await self._clock.sleep(_PULSE_SECONDS)
             at = monotonic(self._clock)
             if at - self._due > _USUAL_SECONDS:
                 self._stalls.append((at, at - self._due))

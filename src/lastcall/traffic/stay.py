@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from lastcall.traffic.outcome import Kind
 
-LASTING_SECONDS = 86400.0
+_LASTING_SECONDS = 86400.0
 """Longer than any load."""
 
 
@@ -44,7 +44,7 @@ class Stays:
         """Hold one more of a kind."""
         lasts = self._every > 0 and self._begun[kind] % self._every == 0 and not self._over
         self._begun[kind] += 1
-        stay = Stay(LASTING_SECONDS if lasts else self._seconds)
+        stay = Stay(_LASTING_SECONDS if lasts else self._seconds)
         if lasts:
             self._lasting.add(stay)
         try:
